@@ -1,0 +1,1 @@
+//! The workloads, shared by every bench.

@@ -1,0 +1,3 @@
+//! Models of the protocol: each is named as the claim it explores.
+
+mod publishing;

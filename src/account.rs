@@ -1,0 +1,79 @@
+//! An account whose threads come and go: a ledger, a registry of shards, and one shard for
+//! what happens outside any thread's own.
+//!
+//! The process's account is one `static` of this type ([`local`](crate::local)); models
+//! make their own.
+
+use crossbeam_utils::CachePadded;
+
+use crate::ledger::Ledger;
+use crate::registry::Registry;
+use crate::shard::{Operation, Room, Shard};
+use crate::sum::Sum;
+use crate::sync::const_fn;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) ledger: Ledger,
+    registry: Registry,
+    /// Counted into by any thread, with atomic adds, and published at once.
+    outside: CachePadded<Shard>,
+}
+
+impl Account {
+    const_fn! {
+        pub(crate) const fn new() -> Self {
+            Self {
+                ledger: Ledger::new(),
+                registry: Registry::new(),
+                outside: CachePadded::new(Shard::new()),
+            }
+        }
+    }
+
+    /// Hands a shard to the calling thread, under `threshold`; `None` when the system has
+    /// no memory for one.
+    pub(crate) fn claim(&self, threshold: usize) -> Option<(&Shard, Room)> {
+        let shard = self.registry.claim()?;
+        Some((shard, self.ledger.admit(shard, threshold)))
+    }
+
+    /// Takes a shard back from its owner and publishes what it had pending.
+    pub(crate) fn release(&self, shard: &Shard) {
+        self.ledger.dismiss(shard);
+        self.registry.release(shard);
+    }
+
+    /// Counts an operation of a thread that has no shard: it is just claiming one, or it
+    /// has handed it back already.
+    pub(crate) fn count_outside(&self, operation: Operation, bytes: usize) {
+        self.ledger.publish_shared(&self.outside, operation, bytes);
+    }
+
+    /// Takes the exact sum over all shards.
+    pub(crate) fn sum(&self) -> Sum {
+        Sum::of(|| self.shards())
+    }
+
+    /// Returns how often anyone has written to the shared line.
+    pub(crate) fn publishes(&self) -> usize {
+        self.shards()
+            .fold(0, |sum, shard| sum.wrapping_add(shard.publishes()))
+    }
+
+    /// Returns whether anything was ever counted here.
+    pub(crate) fn has_counted(&self) -> bool {
+        self.registry.shards().next().is_some() || self.outside.publishes() != 0
+    }
+
+    fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.registry.shards().chain([&*self.outside])
+    }
+
+    /// Returns how many shards have an owner.
+    #[cfg(loom)]
+    pub(crate) fn owned(&self) -> usize {
+        self.registry.owned()
+    }
+}

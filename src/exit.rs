@@ -1,0 +1,98 @@
+//! How we learn that a thread ends.
+//!
+//! # Why a pthread key and not a thread-local with a destructor
+//!
+//! `std` registers a thread-local's destructor through the C library's
+//! `__cxa_thread_atexit_impl`, which allocates, takes the dynamic loader's lock and aborts the
+//! process when it finds no memory (glibc 2.36, `stdlib/cxa_thread_atexit_impl.c`). None of that
+//! may happen inside an allocator: a constructor that runs under the loader's lock and waits for
+//! a thread would hang at that thread's first allocation, and so would a thread started in a
+//! child that was forked while another thread held the lock. `pthread_setspecific` stores into
+//! an array that is part of the thread (glibc: the first 32 keys; musl: all), and a key is made
+//! by one compare-and-swap.
+//!
+//! Keys also run after all thread-local destructors, so their frees are still the thread's own.
+//!
+//! # When there is no key
+//!
+//! All keys of the process may be taken (1,024 in glibc, 128 in musl). Then no thread can be
+//! told to hand its shard back, so none gets one, and everything is counted as an operation
+//! outside any thread's shard: as right as ever, and as slow as a shared counter.
+
+#![allow(unsafe_code, reason = "calls into the C library's threads")]
+
+#[cfg(unix)]
+pub(crate) use unix::arm;
+
+#[cfg(not(unix))]
+pub(crate) use portable::arm;
+
+#[cfg(unix)]
+mod unix {
+    use std::ffi::c_void;
+    use std::ptr;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::{AcqRel, Acquire};
+
+    /// The key plus one; 0 before there is a key.
+    static KEY: AtomicUsize = AtomicUsize::new(0);
+
+    /// Makes the calling thread run [`ended`] when it ends; `false` when that cannot be had.
+    pub(crate) fn arm() -> bool {
+        let Some(key) = key() else { return false };
+        // The value only has to be non-null for the destructor to be called.
+        let value: *const c_void = ptr::from_ref(&KEY).cast();
+        // SAFETY: the key was made by `pthread_key_create` and is deleted only when this
+        // object is unloaded.
+        unsafe { libc::pthread_setspecific(key, value) == 0 }
+    }
+
+    extern "C" fn ended(_value: *mut c_void) {
+        crate::local::leave();
+    }
+
+    fn key() -> Option<libc::pthread_key_t> {
+        match KEY.load(Acquire) {
+            0 => make_key(),
+            known => libc::pthread_key_t::try_from(known - 1).ok(),
+        }
+    }
+
+    #[cold]
+    fn make_key() -> Option<libc::pthread_key_t> {
+        let mut key: libc::pthread_key_t = 0;
+        // SAFETY: `key` is valid for the write, and `ended` has the signature asked for.
+        if unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) } != 0 {
+            return None;
+        }
+        let mine = usize::try_from(key).ok()?.checked_add(1)?;
+        match KEY.compare_exchange(0, mine, AcqRel, Acquire) {
+            Ok(_) => Some(key),
+            Err(first) => {
+                // SAFETY: made above and shown to nobody.
+                unsafe { libc::pthread_key_delete(key) };
+                libc::pthread_key_t::try_from(first - 1).ok()
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod portable {
+    struct Guard;
+
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            crate::local::leave();
+        }
+    }
+
+    thread_local! {
+        static GUARD: Guard = const { Guard };
+    }
+
+    /// Makes the calling thread hand its shard back when it ends; `false` when it is past that.
+    pub(crate) fn arm() -> bool {
+        GUARD.try_with(|_| ()).is_ok()
+    }
+}

@@ -1,0 +1,39 @@
+//! A global allocator that counts every byte and block at almost no cost.
+
+// Under loom there are no statics and no thread-local state, so what needs them is left out and the
+// models drive accounts of their own.
+#![cfg_attr(loom, allow(dead_code, reason = "models use the core, not the rim"))]
+
+mod account;
+#[cfg(not(loom))]
+mod alloc;
+#[cfg(not(loom))]
+mod exit;
+#[cfg(not(loom))]
+mod heap;
+mod ledger;
+#[cfg(not(loom))]
+mod local;
+#[cfg(not(loom))]
+mod mode;
+#[cfg(not(loom))]
+mod pages;
+mod registry;
+mod shard;
+mod sum;
+mod sync;
+mod threshold;
+mod totals;
+
+#[cfg(not(loom))]
+pub use alloc::TallyAlloc;
+#[cfg(not(loom))]
+pub use heap::{Heap, heap};
+#[cfg(not(loom))]
+pub use mode::{Batched, DefaultMode, Exact, Mode};
+pub use threshold::{MAX_THRESHOLD, ThresholdError};
+pub use totals::Totals;
+
+#[cfg(all(test, loom))]
+#[path = "../loom-tests/models/mod.rs"]
+mod models;

@@ -1,0 +1,178 @@
+//! Which shard is mine: what a thread knows of its own account, and the way in and out.
+//!
+//! A thread starts without a shard and without room, so its first operation of any kind takes the
+//! slow path, which tells the cases apart:
+//!
+//! | stage | shard | room | what an operation does |
+//! | --- | --- | --- | --- |
+//! | `New` | [`NOBODY`] | none | claims a shard, then counts there |
+//! | `Counting` | one | some, or looks | counts there |
+//! | `Outside` | [`NOBODY`] | none | counts into the account's shared shard: the thread is claiming its own and something in there allocates, or it has handed its own back |
+//!
+//! None of this has a destructor, so it can be read as long as the thread runs any code at all. A
+//! thread's ownership ends in [`leave`], called by [`exit`].
+//!
+//! # Signals
+//!
+//! A shard is updated by loads and stores of its owner. A signal handler that allocates while the same
+//! thread is in here may undo an update; but a handler that allocates is already outside what `malloc`
+//! permits.
+
+use std::cell::Cell;
+
+use crate::account::Account;
+use crate::exit;
+use crate::shard::{Operation, Room, Shard};
+use crate::totals::Totals;
+
+/// The process's account.
+pub(crate) static ACCOUNT: Account = Account::new();
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    Counting,
+    Outside,
+}
+
+struct Local {
+    /// Room in the shard; none unless there is a shard and the thread counts in batches.
+    room: Room,
+    /// The thread's shard in the stage `Counting`, else `NOBODY`.
+    shard: Cell<&'static Shard>,
+    stage: Cell<Stage>,
+    /// The thread's shard is under exact counting: a threshold of one, and no room.
+    exact: Cell<bool>,
+}
+
+/// Stands where a thread has no shard, so that the fast path need not ask: it counts only where it
+/// found room, and there is none here. Never written.
+static NOBODY: Shard = Shard::new();
+
+thread_local! {
+    static LOCAL: Local = const {
+        Local {
+            room: Room::none(),
+            shard: Cell::new(&NOBODY),
+            stage: Cell::new(Stage::New),
+            exact: Cell::new(false),
+        }
+    };
+}
+
+/// Counts an operation if there is room for it; when it returns `false`, [`look`] must follow.
+#[inline(always)]
+pub(crate) fn count(operation: Operation, bytes: usize) -> bool {
+    LOCAL.with(|local| {
+        let fits = local.room.take(operation, bytes);
+        if fits {
+            local.shard.get().count(operation, bytes);
+        }
+        fits
+    })
+}
+
+/// Counts an operation for which there was no room, and publishes if enough is pending.
+#[cold]
+#[inline(never)]
+pub(crate) fn look(operation: Operation, bytes: usize) {
+    LOCAL.with(|local| {
+        let Some(shard) = local.enter(|| ACCOUNT.ledger.threshold()) else {
+            return local.count_outside(operation, bytes);
+        };
+        if local.exact.replace(false) {
+            shard.note_all_published();
+        }
+        shard.count(operation, bytes);
+        local.room.set(ACCOUNT.ledger.settle(shard, bytes));
+    });
+}
+
+/// Counts an operation and publishes it at once.
+#[inline]
+pub(crate) fn count_exact(operation: Operation, bytes: usize) {
+    LOCAL.with(|local| {
+        if local.exact.get() {
+            ACCOUNT
+                .ledger
+                .publish_one(local.shard.get(), operation, bytes);
+        } else {
+            local.first_exact(operation, bytes);
+        }
+    });
+}
+
+impl Local {
+    /// The thread's first operation in exact counting, or the first since one in batches. Under a
+    /// threshold of one it adds nothing to the error bound.
+    #[cold]
+    #[inline(never)]
+    fn first_exact(&self, operation: Operation, bytes: usize) {
+        let Some(shard) = self.enter(|| 1) else {
+            return self.count_outside(operation, bytes);
+        };
+        ACCOUNT.ledger.flush(shard, 1);
+        self.room.set(Room::none());
+        self.exact.set(true);
+        ACCOUNT.ledger.publish_one(shard, operation, bytes);
+    }
+
+    fn count_outside(&self, operation: Operation, bytes: usize) {
+        // What did not fit was taken off all the same, and must not run out of numbers.
+        self.room.set(Room::none());
+        ACCOUNT.count_outside(operation, bytes);
+    }
+
+    /// Returns the thread's shard; a new thread claims one, under `threshold`. While it does, its
+    /// stage is `Outside`, so an allocation made on the way is counted and does not come back here.
+    fn enter(&self, threshold: impl Fn() -> usize) -> Option<&'static Shard> {
+        if self.stage.get() == Stage::New {
+            self.stage.set(Stage::Outside);
+            let claimed = exit::arm().then(|| ACCOUNT.claim(threshold())).flatten();
+            if let Some((shard, room)) = claimed {
+                self.shard.set(shard);
+                self.room.set(room);
+                self.stage.set(Stage::Counting);
+            } else {
+                self.stage.set(Stage::New);
+            }
+        }
+        self.owned()
+    }
+
+    fn owned(&self) -> Option<&'static Shard> {
+        (self.stage.get() == Stage::Counting).then(|| self.shard.get())
+    }
+}
+
+/// Hands the calling thread's shard back; what it still does is counted outside.
+pub(crate) fn leave() {
+    LOCAL.with(|local| {
+        let Some(shard) = local.owned() else { return };
+        local.stage.set(Stage::Outside);
+        local.room.set(Room::none());
+        local.shard.set(&NOBODY);
+        if local.exact.replace(false) {
+            shard.note_all_published();
+        }
+        ACCOUNT.release(shard);
+    });
+}
+
+/// Publishes what the calling thread has pending.
+pub(crate) fn flush() {
+    LOCAL.with(|local| {
+        // Exact counting has nothing pending, and keeps to its own threshold.
+        if let Some(shard) = local.owned().filter(|_| !local.exact.get()) {
+            local
+                .room
+                .set(ACCOUNT.ledger.flush(shard, ACCOUNT.ledger.threshold()));
+        }
+    });
+}
+
+/// Returns what the calling thread has counted since it claimed its shard: since its first
+/// operation. Zero before that and after the thread has handed it back.
+pub(crate) fn totals() -> Totals {
+    LOCAL.with(|local| local.owned().map(Shard::owner_totals).unwrap_or_default())
+}

@@ -1,0 +1,238 @@
+//! The registry: all shards of the process, handed out and taken back without a lock.
+//!
+//! Shards live in slabs of one machine word's worth of them, and one bit per shard says
+//! whether somebody owns it. The first slab is part of the registry, so most programs never
+//! ask for another; further ones are chained to the last and stay for ever, so a reader may
+//! walk the chain at any time.
+//!
+//! # No more shards than threads
+//!
+//! A claim takes the lowest free bit of the first slab that has one, and starts a new slab
+//! only past slabs that it saw full. So the number of shards ever used is at most the largest
+//! number of threads that were alive at one moment: each owner in a slab saw all slabs before
+//! it full while it was alive itself, and, going through the slabs from the last to the first,
+//! the latest of those observations is a moment at which all owners counted so far, and one
+//! for every shard of that slab, were alive together.
+//!
+//! A bit in a word has no ABA problem, which a linked list of free shards would have.
+//!
+//! # Memory orderings
+//!
+//! * Claim `Acquire`, release `Release`, on the word of the slab: a new owner sees the
+//!   counters as the old one left them. Claims and releases of other bits in between are
+//!   read-modify-writes and continue the release sequence (model:
+//!   `a_shard_changes_hands_with_its_counters`).
+//! * A slab is chained with `Release` and found with `Acquire`: who finds it sees its zeros.
+//! * `used` is `Relaxed`: it is set by the owner before its first count, so whoever is ordered
+//!   after a count finds the bit set.
+
+#![allow(
+    unsafe_code,
+    reason = "slabs are reached through a chain of raw pointers"
+)]
+
+use std::ptr::{self, NonNull};
+
+use crossbeam_utils::CachePadded;
+
+use crate::shard::Shard;
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::{AtomicPtr, AtomicUsize, const_fn};
+
+/// Shards in a slab: the bits of a word. Models have two, so that they meet the end of a slab.
+const SLOTS: usize = if cfg!(loom) { 2 } else { usize::BITS as usize };
+
+/// The word of a slab without a free shard.
+const FULL: usize = usize::MAX >> (usize::BITS as usize - SLOTS);
+
+const fn bit(slot: usize) -> usize {
+    // No slot is beyond the word; a plain shift would test for it where overflow is checked.
+    1_usize.wrapping_shl(slot as u32)
+}
+
+#[derive(Debug)]
+struct Slab {
+    /// One bit per shard: owned. Written by claims and releases.
+    owned: CachePadded<AtomicUsize>,
+    /// One bit per shard: owned now or at some time. Written by claims, read by sums.
+    used: AtomicUsize,
+    /// The next slab, null at the end. Written once.
+    next: AtomicPtr<Slab>,
+    shards: [CachePadded<Shard>; SLOTS],
+}
+
+impl Slab {
+    const_fn! {
+        const fn new() -> Self {
+            Self {
+                owned: CachePadded::new(AtomicUsize::new(0)),
+                used: AtomicUsize::new(0),
+                next: AtomicPtr::new(ptr::null_mut()),
+                shards: [const { CachePadded::new(Shard::new()) }; SLOTS],
+            }
+        }
+    }
+
+    fn claim(&self) -> Option<&Shard> {
+        let mut owned = self.owned.load(Relaxed);
+        loop {
+            let free = !owned & FULL;
+            let slot = free.trailing_zeros() as usize;
+            let shard = self.shards.get(slot)?;
+            let taken = owned | bit(slot);
+            match self
+                .owned
+                .compare_exchange_weak(owned, taken, Acquire, Relaxed)
+            {
+                Ok(_) => {
+                    self.used.fetch_or(bit(slot), Relaxed);
+                    return Some(shard);
+                }
+                Err(now) => owned = now,
+            }
+        }
+    }
+
+    /// Frees the shard if it is one of this slab's.
+    fn release(&self, shard: &Shard) -> bool {
+        let offset = ptr::from_ref(shard)
+            .addr()
+            .wrapping_sub(self.shards.as_ptr().addr());
+        let slot = offset / size_of::<CachePadded<Shard>>();
+        if slot >= SLOTS {
+            return false;
+        }
+        self.owned.fetch_and(!bit(slot), Release);
+        true
+    }
+
+    fn next(&self) -> Option<&Self> {
+        let next = self.next.load(Acquire);
+        // SAFETY:
+        // * non-null, it was chained by `extend`, which paired its `Release` with our
+        //   `Acquire` after the slab had been filled with zeros, a valid slab;
+        // * a chained slab lives as long as the registry, and `self` is part of it.
+        unsafe { next.as_ref() }
+    }
+
+    /// Returns the slab after this one, the last, having made it if nobody else has.
+    fn extend(&self) -> Option<&Self> {
+        let fresh = new_slab()?;
+        if self
+            .next
+            .compare_exchange(ptr::null_mut(), fresh.as_ptr(), AcqRel, Acquire)
+            .is_err()
+        {
+            // SAFETY: the slab came from `new_slab` and was shown to nobody.
+            unsafe { drop_slab(fresh) };
+        }
+        self.next()
+    }
+}
+
+/// All shards of an account whose threads come and go.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    first: Slab,
+}
+
+impl Registry {
+    const_fn! {
+        pub(crate) const fn new() -> Self {
+            Self { first: Slab::new() }
+        }
+    }
+
+    /// Hands out a shard that nobody else owns; `None` when there is no memory for another.
+    pub(crate) fn claim(&self) -> Option<&Shard> {
+        let mut slab = &self.first;
+        loop {
+            if let Some(shard) = slab.claim() {
+                return Some(shard);
+            }
+            slab = match slab.next() {
+                Some(next) => next,
+                None => slab.extend()?,
+            };
+        }
+    }
+
+    /// Takes back a shard that [`claim`](Self::claim) handed out; its counters stay.
+    pub(crate) fn release(&self, shard: &Shard) {
+        self.slabs().any(|slab| slab.release(shard));
+    }
+
+    /// Walks the shards that were ever owned.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.slabs().flat_map(|slab| {
+            let mut left = slab.used.load(Relaxed);
+            std::iter::from_fn(move || {
+                let shard = slab.shards.get(left.trailing_zeros() as usize)?;
+                left &= left.wrapping_sub(1);
+                Some(&**shard)
+            })
+        })
+    }
+
+    /// Walks the shards that somebody owns now.
+    #[cfg(loom)]
+    pub(crate) fn owned(&self) -> usize {
+        self.slabs()
+            .map(|slab| slab.owned.load(Relaxed).count_ones() as usize)
+            .sum()
+    }
+
+    fn slabs(&self) -> impl Iterator<Item = &Slab> {
+        std::iter::successors(Some(&self.first), |slab| slab.next())
+    }
+}
+
+#[cfg(not(loom))]
+use crate::pages;
+
+// SAFETY: a slab is made of atomic integers and pointers alone; zero is what `new` gives
+// each of them.
+#[cfg(not(loom))]
+unsafe impl pages::ZeroIsValid for Slab {}
+
+#[cfg(not(loom))]
+fn new_slab() -> Option<NonNull<Slab>> {
+    pages::zeroed()
+}
+
+/// # Safety
+///
+/// `slab` came from [`new_slab`] and nobody uses it any more.
+#[cfg(not(loom))]
+unsafe fn drop_slab(slab: NonNull<Slab>) {
+    // SAFETY: as above.
+    unsafe { pages::release(slab) };
+}
+
+#[cfg(loom)]
+fn new_slab() -> Option<NonNull<Slab>> {
+    NonNull::new(Box::into_raw(Box::new(Slab::new())))
+}
+
+/// # Safety
+///
+/// `slab` came from [`new_slab`] and nobody uses it any more.
+#[cfg(loom)]
+unsafe fn drop_slab(slab: NonNull<Slab>) {
+    // SAFETY: as above.
+    drop(unsafe { Box::from_raw(slab.as_ptr()) });
+}
+
+/// Models make many registries; the process has one, which is never dropped.
+#[cfg(loom)]
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let mut next = self.first.next.load(Relaxed);
+        while let Some(slab) = NonNull::new(next) {
+            // SAFETY: chained, and this was the last reference to the registry.
+            next = unsafe { slab.as_ref() }.next.load(Relaxed);
+            // SAFETY: as above, and we have moved on from it.
+            unsafe { drop_slab(slab) };
+        }
+    }
+}

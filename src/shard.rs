@@ -1,0 +1,389 @@
+//! A shard: the counters of one thread, and the room in which it may run on without telling
+//! anybody.
+//!
+//! # Who writes, who reads
+//!
+//! One thread at a time owns a shard; only the owner writes, and it writes with plain loads and
+//! stores, never with a read-modify-write instruction. Anyone may read. Ownership passes through
+//! [`Registry`](crate::registry::Registry), whose release and claim order the old owner's writes
+//! before the new owner's.
+//!
+//! # Why the counters are never reset
+//!
+//! A reader that adds a shared total to buffers which are emptied into it can see the same bytes in
+//! both, or in neither, while one is being emptied. Counters that only grow have no such moment: the
+//! account's total is the plain sum of all shards, whenever it is taken. What a shard has published is
+//! remembered beside the counters instead of being subtracted from them, and a thread that takes over
+//! a shard goes on from the figures it finds.
+//!
+//! # Room
+//!
+//! What a shard has counted and not published is *pending*:
+//!
+//! > pending = allocated − deallocated − published
+//!
+//! and `|pending| < threshold` holds whenever the owner is not inside the slow path. The fast path does
+//! not compute it. It takes the operation's bytes off the [`Room`] for its direction, set so that even if
+//! every operation until then goes the same way, pending stays inside the threshold:
+//!
+//! > `threshold − 1 − pending` bytes may still be allocated, `threshold − 1 + pending` deallocated.
+//!
+//! Both directions are met for any mixture of operations, since each room reckons with the other unused.
+//! When room runs out the owner looks: if pending is still inside the threshold, room is made anew around
+//! it and nothing is published. So a loop that frees what it allocates looks once per threshold of traffic
+//! and never writes to the shared line.
+//!
+//! Room is the owner's alone, so it lies in plain cells beside the thread's pointer to its shard, and its
+//! start, none at all, also stands for "no shard yet": one subtraction and one branch cover everything
+//! unusual.
+//!
+//! # Arithmetic
+//!
+//! Counters wrap on purpose, at the width of a pointer; pending is a difference and right across the wrap.
+//! Room is at most two thresholds and never runs below `−1 − isize::MAX`, since a request is at most
+//! `isize::MAX` bytes (`Layout`'s own bound): a signed word holds both.
+//!
+//! # Memory orderings
+//!
+//! * What is allocated is counted `Relaxed`, what is deallocated `Release`; readers load the deallocated
+//!   side with `Acquire`, first. A block is freed after it was allocated, however the pointer travelled, so
+//!   a reader that sees the free is ordered after the allocation's count and sees it as well (model:
+//!   `a_sum_never_shows_a_free_without_its_allocation`).
+//! * The rest is the owner's own, or is read as a figure that may be old: `Relaxed`.
+
+use std::cell::Cell;
+
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::{AtomicUsize, Ordering, const_fn};
+use crate::totals::Totals;
+
+/// What happened to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Allocate,
+    Deallocate,
+    /// A reallocation to the same size or a larger one.
+    Grow,
+    /// A reallocation to a smaller size.
+    Shrink,
+}
+
+impl Operation {
+    /// Splits a reallocation into what it is and the bytes by which it changed.
+    #[inline(always)]
+    pub(crate) const fn resize(old: usize, new: usize) -> (Self, usize) {
+        if new >= old {
+            (Self::Grow, new.wrapping_sub(old))
+        } else {
+            (Self::Shrink, old.wrapping_sub(new))
+        }
+    }
+
+    #[inline(always)]
+    const fn takes_back(self) -> bool {
+        matches!(self, Self::Deallocate | Self::Shrink)
+    }
+
+    /// The ordering under which the operation is counted, see the module.
+    #[inline(always)]
+    const fn order(self) -> Ordering {
+        if self.takes_back() { Release } else { Relaxed }
+    }
+}
+
+/// Bytes and blocks by which a shared total has to change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Net {
+    pub(crate) bytes: isize,
+    pub(crate) blocks: isize,
+}
+
+impl Net {
+    /// The effect of one operation.
+    pub(crate) const fn of(operation: Operation, bytes: usize) -> Self {
+        let bytes = bytes.cast_signed();
+        match operation {
+            Operation::Allocate => Self { bytes, blocks: 1 },
+            Operation::Deallocate => Self {
+                bytes: bytes.wrapping_neg(),
+                blocks: -1,
+            },
+            Operation::Grow => Self { bytes, blocks: 0 },
+            Operation::Shrink => Self {
+                bytes: bytes.wrapping_neg(),
+                blocks: 0,
+            },
+        }
+    }
+}
+
+/// The bytes that may pass in each direction before the owner has to look; below zero once it has to.
+///
+/// `Default` is none: the next operation looks, even one of no bytes.
+#[derive(Debug)]
+pub(crate) struct Room {
+    allocate: Cell<isize>,
+    deallocate: Cell<isize>,
+}
+
+impl Room {
+    pub(crate) const fn none() -> Self {
+        Self {
+            allocate: Cell::new(-1),
+            deallocate: Cell::new(-1),
+        }
+    }
+
+    /// Returns the room around `pending` bytes, which must be inside `threshold`.
+    const fn around(pending: isize, threshold: usize) -> Self {
+        let most = threshold.wrapping_sub(1).cast_signed();
+        Self {
+            allocate: Cell::new(most.wrapping_sub(pending)),
+            deallocate: Cell::new(most.wrapping_add(pending)),
+        }
+    }
+
+    /// Takes an operation's bytes off; `false` when they did not fit, and then the room has to be
+    /// made anew before it is used again.
+    #[inline(always)]
+    pub(crate) fn take(&self, operation: Operation, bytes: usize) -> bool {
+        let room = if operation.takes_back() {
+            &self.deallocate
+        } else {
+            &self.allocate
+        };
+        let left = room.get().wrapping_sub_unsigned(bytes);
+        room.set(left);
+        left >= 0
+    }
+
+    pub(crate) fn set(&self, to: Self) {
+        self.allocate.set(to.allocate.get());
+        self.deallocate.set(to.deallocate.get());
+    }
+}
+
+/// One thread's counters. All zero is the state of a shard that was never claimed.
+///
+/// `repr(C)` keeps the five words of the fast path on one cache line.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Shard {
+    /// Written by the owner on every operation; read by whoever sums.
+    bytes_allocated: AtomicUsize,
+    bytes_deallocated: AtomicUsize,
+    allocations: AtomicUsize,
+    deallocations: AtomicUsize,
+    reallocations: AtomicUsize,
+
+    /// Bytes and blocks of this shard that are in the shared totals. Owner only.
+    published_bytes: AtomicUsize,
+    published_blocks: AtomicUsize,
+    /// The threshold that the room keeps to; 0 while nobody owns the shard. Written
+    /// by the owner.
+    threshold: AtomicUsize,
+    /// How often the owner wrote to the shared line; read by whoever sums.
+    publishes: AtomicUsize,
+
+    /// The counters as the present owner found them. Written at the claim.
+    found: Found,
+}
+
+#[derive(Debug)]
+struct Found {
+    bytes_allocated: AtomicUsize,
+    bytes_deallocated: AtomicUsize,
+    allocations: AtomicUsize,
+    deallocations: AtomicUsize,
+    reallocations: AtomicUsize,
+}
+
+impl Shard {
+    const_fn! {
+        pub(crate) const fn new() -> Self {
+            Self {
+                bytes_allocated: AtomicUsize::new(0),
+                bytes_deallocated: AtomicUsize::new(0),
+                allocations: AtomicUsize::new(0),
+                deallocations: AtomicUsize::new(0),
+                reallocations: AtomicUsize::new(0),
+                published_bytes: AtomicUsize::new(0),
+                published_blocks: AtomicUsize::new(0),
+                threshold: AtomicUsize::new(0),
+                publishes: AtomicUsize::new(0),
+                found: Found {
+                    bytes_allocated: AtomicUsize::new(0),
+                    bytes_deallocated: AtomicUsize::new(0),
+                    allocations: AtomicUsize::new(0),
+                    deallocations: AtomicUsize::new(0),
+                    reallocations: AtomicUsize::new(0),
+                },
+            }
+        }
+    }
+
+    /// Counts an operation. Owner only.
+    #[inline(always)]
+    pub(crate) fn count(&self, operation: Operation, bytes: usize) {
+        let order = operation.order();
+        let add = |counter: &AtomicUsize, by: usize| {
+            counter.store(counter.load(Relaxed).wrapping_add(by), order);
+        };
+        add(self.bytes(operation), bytes);
+        add(self.tally(operation), 1);
+    }
+
+    /// Counts an operation on a shard that several threads write to.
+    pub(crate) fn count_shared(&self, operation: Operation, bytes: usize) {
+        let order = operation.order();
+        self.bytes(operation).fetch_add(bytes, order);
+        self.tally(operation).fetch_add(1, order);
+        self.publishes.fetch_add(1, Relaxed);
+    }
+
+    #[inline(always)]
+    fn bytes(&self, operation: Operation) -> &AtomicUsize {
+        if operation.takes_back() {
+            &self.bytes_deallocated
+        } else {
+            &self.bytes_allocated
+        }
+    }
+
+    #[inline(always)]
+    fn tally(&self, operation: Operation) -> &AtomicUsize {
+        match operation {
+            Operation::Allocate => &self.allocations,
+            Operation::Deallocate => &self.deallocations,
+            Operation::Grow | Operation::Shrink => &self.reallocations,
+        }
+    }
+
+    /// Returns what is counted and not yet in the shared totals. Owner only.
+    #[inline]
+    pub(crate) fn pending(&self) -> Net {
+        let net = |allocated: &AtomicUsize, deallocated: &AtomicUsize, published: &AtomicUsize| {
+            allocated
+                .load(Relaxed)
+                .wrapping_sub(deallocated.load(Relaxed))
+                .wrapping_sub(published.load(Relaxed))
+                .cast_signed()
+        };
+        Net {
+            bytes: net(
+                &self.bytes_allocated,
+                &self.bytes_deallocated,
+                &self.published_bytes,
+            ),
+            blocks: net(
+                &self.allocations,
+                &self.deallocations,
+                &self.published_blocks,
+            ),
+        }
+    }
+
+    /// Notes that everything counted has become part of the shared totals. Owner only.
+    pub(crate) fn note_all_published(&self) {
+        let net = |allocated: &AtomicUsize, deallocated: &AtomicUsize, published: &AtomicUsize| {
+            let net = allocated
+                .load(Relaxed)
+                .wrapping_sub(deallocated.load(Relaxed));
+            published.store(net, Relaxed);
+        };
+        net(
+            &self.bytes_allocated,
+            &self.bytes_deallocated,
+            &self.published_bytes,
+        );
+        net(
+            &self.allocations,
+            &self.deallocations,
+            &self.published_blocks,
+        );
+    }
+
+    /// Counts one write to the shared line. Owner only.
+    #[inline(always)]
+    pub(crate) fn note_publish(&self) {
+        self.publishes
+            .store(self.publishes.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// Returns the threshold that the owner is under; 0 without an owner.
+    pub(crate) fn threshold(&self) -> usize {
+        self.threshold.load(Relaxed)
+    }
+
+    /// Puts the shard under a threshold, with `pending` bytes inside it, and returns the room that
+    /// leaves. Owner only.
+    pub(crate) fn set_threshold(&self, threshold: usize, pending: isize) -> Room {
+        self.threshold.store(threshold, Relaxed);
+        Room::around(pending, threshold)
+    }
+
+    /// Puts the shard under no threshold. Owner only; it leaves.
+    pub(crate) fn clear_threshold(&self) {
+        self.threshold.store(0, Relaxed);
+    }
+
+    /// Remembers the counters as the new owner finds them.
+    pub(crate) fn note_found(&self) {
+        let now = self.totals();
+        let found = &self.found;
+        found.bytes_allocated.store(now.bytes_allocated, Relaxed);
+        found
+            .bytes_deallocated
+            .store(now.bytes_deallocated, Relaxed);
+        found.allocations.store(now.allocations, Relaxed);
+        found.deallocations.store(now.deallocations, Relaxed);
+        found.reallocations.store(now.reallocations, Relaxed);
+    }
+
+    /// Returns what has been counted since the present owner came.
+    pub(crate) fn owner_totals(&self) -> Totals {
+        let found = &self.found;
+        self.totals()
+            - Totals {
+                bytes_allocated: found.bytes_allocated.load(Relaxed),
+                bytes_deallocated: found.bytes_deallocated.load(Relaxed),
+                allocations: found.allocations.load(Relaxed),
+                deallocations: found.deallocations.load(Relaxed),
+                reallocations: found.reallocations.load(Relaxed),
+            }
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.add_deallocated(&mut totals);
+        self.add_allocated(&mut totals);
+        totals
+    }
+
+    /// Adds the deallocated side of this shard to `totals`. A sum calls this for all
+    /// shards before it calls [`add_allocated`](Self::add_allocated) for the first.
+    #[inline]
+    pub(crate) fn add_deallocated(&self, totals: &mut Totals) {
+        let add = |total: &mut usize, counter: &AtomicUsize| {
+            *total = total.wrapping_add(counter.load(Acquire));
+        };
+        add(&mut totals.bytes_deallocated, &self.bytes_deallocated);
+        add(&mut totals.deallocations, &self.deallocations);
+    }
+
+    /// Adds the allocated side of this shard, and its reallocations, to `totals`.
+    #[inline]
+    pub(crate) fn add_allocated(&self, totals: &mut Totals) {
+        let add = |total: &mut usize, counter: &AtomicUsize| {
+            *total = total.wrapping_add(counter.load(Relaxed));
+        };
+        add(&mut totals.bytes_allocated, &self.bytes_allocated);
+        add(&mut totals.allocations, &self.allocations);
+        add(&mut totals.reallocations, &self.reallocations);
+    }
+
+    /// Returns how often the shard's owners wrote to the shared line.
+    pub(crate) fn publishes(&self) -> usize {
+        self.publishes.load(Relaxed)
+    }
+}
