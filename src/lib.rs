@@ -2,7 +2,10 @@
 
 // Under loom there are no statics and no thread-local state, so what needs them is left out and the
 // models drive accounts of their own.
-#![cfg_attr(loom, allow(dead_code, reason = "models use the core, not the rim"))]
+#![cfg_attr(
+    loom,
+    allow(dead_code, unused_imports, reason = "models use the core, not the rim")
+)]
 
 mod account;
 #[cfg(not(loom))]

@@ -68,7 +68,7 @@ impl Slab {
                 owned: CachePadded::new(AtomicUsize::new(0)),
                 used: AtomicUsize::new(0),
                 next: AtomicPtr::new(ptr::null_mut()),
-                shards: [const { CachePadded::new(Shard::new()) }; SLOTS],
+                shards: new_shards(),
             }
         }
     }
@@ -185,6 +185,16 @@ impl Registry {
     fn slabs(&self) -> impl Iterator<Item = &Slab> {
         std::iter::successors(Some(&self.first), |slab| slab.next())
     }
+}
+
+#[cfg(not(loom))]
+const fn new_shards() -> [CachePadded<Shard>; SLOTS] {
+    [const { CachePadded::new(Shard::new()) }; SLOTS]
+}
+
+#[cfg(loom)]
+fn new_shards() -> [CachePadded<Shard>; SLOTS] {
+    std::array::from_fn(|_| CachePadded::new(Shard::new()))
 }
 
 #[cfg(not(loom))]
