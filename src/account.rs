@@ -12,11 +12,14 @@ use crate::shard::{Operation, Room, Shard};
 use crate::sum::Sum;
 use crate::sync::const_fn;
 
+/// Shards in a slab: the bits of a word. Models have two, so that they meet the end of a slab.
+const SHARDS: usize = if cfg!(loom) { 2 } else { usize::BITS as usize };
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) ledger: Ledger,
-    registry: Registry,
+    shards: Registry<Shard, SHARDS>,
     /// Counted into by any thread, with atomic adds, and published at once.
     outside: CachePadded<Shard>,
 }
@@ -26,7 +29,7 @@ impl Account {
         pub(crate) const fn new() -> Self {
             Self {
                 ledger: Ledger::new(),
-                registry: Registry::new(),
+                shards: Registry::new(),
                 outside: CachePadded::new(Shard::new()),
             }
         }
@@ -35,14 +38,14 @@ impl Account {
     /// Hands a shard to the calling thread, under `threshold`; `None` when the system has
     /// no memory for one.
     pub(crate) fn claim(&self, threshold: usize) -> Option<(&Shard, Room)> {
-        let shard = self.registry.claim()?;
+        let shard = self.shards.claim()?;
         Some((shard, self.ledger.admit(shard, threshold)))
     }
 
     /// Takes a shard back from its owner and publishes what it had pending.
     pub(crate) fn release(&self, shard: &Shard) {
         self.ledger.dismiss(shard);
-        self.registry.release(shard);
+        self.shards.release(shard);
     }
 
     /// Counts an operation of a thread that has no shard: it is just claiming one, or it
@@ -64,16 +67,16 @@ impl Account {
 
     /// Returns whether anything was ever counted here.
     pub(crate) fn has_counted(&self) -> bool {
-        self.registry.shards().next().is_some() || self.outside.publishes() != 0
+        self.shards.used().next().is_some() || self.outside.publishes() != 0
     }
 
     fn shards(&self) -> impl Iterator<Item = &Shard> {
-        self.registry.shards().chain([&*self.outside])
+        self.shards.used().chain([&*self.outside])
     }
 
     /// Returns how many shards have an owner.
     #[cfg(loom)]
     pub(crate) fn owned(&self) -> usize {
-        self.registry.owned()
+        self.shards.owned()
     }
 }

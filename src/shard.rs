@@ -53,6 +53,7 @@
 
 use std::cell::Cell;
 
+use crate::registry::Slot;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicUsize, Ordering, const_fn};
 use crate::totals::Totals;
@@ -196,6 +197,18 @@ struct Found {
     allocations: AtomicUsize,
     deallocations: AtomicUsize,
     reallocations: AtomicUsize,
+}
+
+// SAFETY: a shard is made of atomic integers, and a fresh one has zero in each.
+#[allow(unsafe_code, reason = "promises that zero is a fresh shard")]
+unsafe impl Slot for Shard {
+    #[cfg(not(loom))]
+    const FRESH: Self = Self::new();
+
+    #[cfg(loom)]
+    fn fresh() -> Self {
+        Self::new()
+    }
 }
 
 impl Shard {
