@@ -6,9 +6,11 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::ledger::Ledger;
+use crate::ledger::{Attention, Ledger};
+use crate::operation::Operation;
 use crate::registry::Registry;
-use crate::shard::{Operation, Room, Shard};
+use crate::room::Room;
+use crate::shard::Shard;
 use crate::sum::Sum;
 use crate::sync::const_fn;
 
@@ -44,14 +46,29 @@ impl Account {
 
     /// Takes a shard back from its owner and publishes what it had pending.
     pub(crate) fn release(&self, shard: &Shard) {
-        self.ledger.dismiss(shard);
+        let attention = self.ledger.dismiss(shard);
         self.shards.release(shard);
+        self.attend(attention);
     }
 
     /// Counts an operation of a thread that has no shard: it is just claiming one, or it
     /// has handed it back already.
     pub(crate) fn count_outside(&self, operation: Operation, bytes: usize) {
-        self.ledger.publish_shared(&self.outside, operation, bytes);
+        self.attend(self.ledger.publish_shared(&self.outside, operation, bytes));
+    }
+
+    /// Decides about limits if a publish came near one. The caller's own state is settled.
+    #[inline(always)]
+    pub(crate) fn attend(&self, attention: Attention) {
+        if attention == Attention::Needed {
+            self.consult();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn consult(&self) {
+        self.ledger.consult(|| self.sum());
     }
 
     /// Takes the exact sum over all shards.

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use crate::local;
 use crate::mode::{DefaultMode, Mode};
-use crate::shard::Operation;
+use crate::operation::Operation;
 
 /// A global allocator that forwards to another and counts what it did into
 /// [`heap()`](crate::heap).

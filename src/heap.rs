@@ -51,7 +51,7 @@ impl Heap {
     #[must_use]
     #[inline]
     pub fn live_bytes(&self) -> usize {
-        self.account.ledger.live_bytes()
+        self.account.ledger.published.live_bytes()
     }
 
     /// Returns the bytes by which [`live_bytes`](Self::live_bytes) may be off right now: the sum,
@@ -100,13 +100,13 @@ impl Heap {
     /// [`error_bound`](Self::error_bound) of the truth.
     #[must_use]
     pub fn peak_bytes(&self) -> usize {
-        self.account.ledger.peak_bytes()
+        self.account.ledger.published.peak_bytes()
     }
 
     /// Starts the peak anew from the published live bytes of now. A publish that another thread
     /// has under way counts as coming after.
     pub fn reset_peak(&self) {
-        self.account.ledger.reset_peak();
+        self.account.ledger.published.reset_peak();
     }
 
     /// Publishes the calling thread's pending bytes now, and brings it under the present

@@ -26,27 +26,34 @@
 //! has narrowed, so it is never too small (model:
 //! `a_threshold_change_under_load_keeps_the_bound`).
 //!
-//! # The peak
+//! # Limits
 //!
-//! A publish that changes the total adds first and raises the peak second, to the higher
-//! of the totals before and after. In between, a reader could see the total but not the
-//! peak; so readers of the total raise the peak too, before they return what they saw.
-//! Hence: no figure that [`Ledger::live_bytes`] has returned is above any peak read after
-//! it, and once publishes are done the peak is the highest total there was (model:
-//! `the_peak_is_never_below_a_live_figure_read_before_it`).
+//! A trigger's [`Watermark`] is decided on two levels. As long as the published total plus the error bound is
+//! below the limit, so is the truth, and a publish does no more than that comparison, on the line it owns
+//! anyway. Otherwise [`Ledger::consult`] takes the exact sum and decides on the figure that was certainly
+//! reached. So no limit is fired early, and none is missed: whoever publishes while the exact figure is at or
+//! above the limit finds it so.
 //!
-//! # Memory orderings
+//! Sums cost nothing until the total is within the bound of the limit, and from there one per publish: at
+//! most about two per thread on a straight approach, since a thread has to fill a threshold to publish. It is
+//! tempting to take the next sum only after half of the remaining distance has been published. That misses
+//! crossings: with a limit of 1 MB, sixty-four threads may come to hold 960 kB pending without publishing a
+//! byte, and the one that then publishes 100 kB is past the limit with less than half of the distance
+//! published.
 //!
-//! All `Relaxed`. Each figure here is one atomic, so coherence alone gives every claim
-//! about it: an add is seen by everything ordered after it, and the peak, which only
-//! grows between resets, is never seen to shrink. Nothing is published *through* these
-//! atomics; the exact sum has its own argument in [`Shard`].
-
+//! Under a bound of zero (every thread counts exactly) the published total is the truth, and decides alone.
+//!
 use crossbeam_utils::CachePadded;
 
-use crate::shard::{Net, Operation, Room, Shard};
+use crate::operation::{Net, Operation};
+use crate::published::{Published, blocks_bound};
+use crate::registry::Registry;
+use crate::room::Room;
+use crate::shard::Shard;
+use crate::sum::Sum;
 use crate::sync::Ordering::Relaxed;
-use crate::sync::{AtomicUsize, const_fn};
+use crate::sync::{AtomicUsize, Mutex, const_fn};
+use crate::watermark::{Evidence, Measure, Watermark};
 
 /// 16 KiB: at 64 bytes a block, one shared write in 256 operations at most, a cost that
 /// disappears in the operations themselves; and with a hundred threads the published
@@ -58,29 +65,29 @@ pub(crate) const DEFAULT_THRESHOLD: usize = 16 * 1024;
 /// of a pointer, and two thresholds, the most room there is, inside a signed word.
 pub(crate) const MAX_THRESHOLD: usize = if usize::BITS >= 64 { 1 << 30 } else { 1 << 17 };
 
-/// A shared total in the top eighth of its range stands for a number below zero: bytes
-/// freed by threads that have published, allocated by threads that have not. Error bounds
-/// stay far below that eighth, and no process has seven eighths of its address space live.
-const BELOW_ZERO: usize = usize::MAX / 8 * 7;
-
-/// Returns the live figure that a shared total stands for.
-const fn live(total: usize) -> usize {
-    if total > BELOW_ZERO { 0 } else { total }
-}
-
 /// Pending blocks at which a shard under `threshold` publishes.
 const fn block_threshold(threshold: usize) -> usize {
     if threshold < 16 { 1 } else { threshold / 16 }
 }
 
-/// What every publish writes to: one cache line.
-#[derive(Debug)]
-struct Published {
-    /// Added to by publishes; read by anyone. Wraps below zero, see [`BELOW_ZERO`].
-    bytes: AtomicUsize,
-    blocks: AtomicUsize,
-    /// The highest live bytes since the last reset. Raised by publishes and readers.
-    peak: AtomicUsize,
+/// Watermarks in a slab: enough for a soft and a hard limit on bytes and on blocks.
+const WATERMARKS: usize = if cfg!(loom) { 1 } else { 4 };
+
+/// Whether a publish came near enough to a limit that [`Ledger::consult`] must decide.
+///
+/// Handed up to where the shards are known and the caller's own state is settled.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attention {
+    None,
+    Needed,
+}
+
+impl Attention {
+    #[inline]
+    fn if_any(needed: bool) -> Self {
+        if needed { Self::Needed } else { Self::None }
+    }
 }
 
 /// What every look reads and hardly anything writes: another cache line.
@@ -90,28 +97,33 @@ struct Terms {
     threshold: AtomicUsize,
     /// Bytes by which the published total may be off.
     error_bound: AtomicUsize,
+    /// Not zero while a watermark measures what is allocated, which balanced traffic never publishes: then
+    /// every look has to consult. Written by triggers.
+    traffic_watched: AtomicUsize,
 }
 
 /// The published totals of one account and the terms under which its shards publish.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    published: CachePadded<Published>,
+    pub(crate) published: CachePadded<Published>,
     terms: CachePadded<Terms>,
+    watermarks: Registry<Watermark, WATERMARKS>,
+    /// Held by triggers while they change which watermarks there are. Publishing threads never take it.
+    watching: Mutex<()>,
 }
 
 impl Ledger {
     const_fn! {
         pub(crate) const fn new() -> Self {
             Self {
-                published: CachePadded::new(Published {
-                    bytes: AtomicUsize::new(0),
-                    blocks: AtomicUsize::new(0),
-                    peak: AtomicUsize::new(0),
-                }),
+                published: CachePadded::new(Published::new()),
                 terms: CachePadded::new(Terms {
                     threshold: AtomicUsize::new(DEFAULT_THRESHOLD),
                     error_bound: AtomicUsize::new(0),
+                    traffic_watched: AtomicUsize::new(0),
                 }),
+                watermarks: Registry::new(),
+                watching: Mutex::new(()),
             }
         }
     }
@@ -124,15 +136,16 @@ impl Ledger {
     }
 
     /// Publishes what is pending in a shard whose owner leaves, and takes it off the bound.
-    pub(crate) fn dismiss(&self, shard: &Shard) {
-        self.publish(shard);
+    pub(crate) fn dismiss(&self, shard: &Shard) -> Attention {
+        let attention = self.publish(shard);
         self.narrow_bound(shard.threshold().wrapping_sub(1));
         shard.clear_threshold();
+        attention
     }
 
     /// Looks at a shard after an operation of `bytes` that found no room: publishes if something is
     /// due, and makes room under the present threshold.
-    pub(crate) fn settle(&self, shard: &Shard, bytes: usize) -> Room {
+    pub(crate) fn settle(&self, shard: &Shard, bytes: usize) -> (Room, Attention) {
         let threshold = self.threshold();
         let pending = shard.pending();
         let due = pending.bytes.unsigned_abs() >= threshold
@@ -142,87 +155,69 @@ impl Ledger {
     }
 
     /// Publishes what is pending, and makes room under `threshold`.
-    pub(crate) fn flush(&self, shard: &Shard, threshold: usize) -> Room {
+    pub(crate) fn flush(&self, shard: &Shard, threshold: usize) -> (Room, Attention) {
         self.bring_under(shard, threshold, true)
     }
 
-    fn bring_under(&self, shard: &Shard, threshold: usize, publish: bool) -> Room {
+    fn bring_under(&self, shard: &Shard, threshold: usize, publish: bool) -> (Room, Attention) {
         let before = shard.threshold();
         self.widen_bound(threshold.saturating_sub(before));
-        if publish {
-            self.publish(shard);
-        }
+        let attention = if publish {
+            self.publish(shard)
+        } else {
+            Attention::if_any(self.is_traffic_watched())
+        };
         let room = shard.set_threshold(threshold, shard.pending().bytes);
         self.narrow_bound(before.saturating_sub(threshold));
-        room
+        (room, attention)
     }
 
-    fn publish(&self, shard: &Shard) {
+    /// Publishes everything pending.
+    fn publish(&self, shard: &Shard) -> Attention {
         let pending = shard.pending();
-        if pending != Net::default() {
-            shard.note_all_published();
-            shard.note_publish();
-            self.add(pending);
+        if pending == Net::default() {
+            return Attention::if_any(self.is_traffic_watched());
         }
+        shard.note_all_published();
+        shard.note_publish();
+        self.add(pending)
     }
 
     /// Counts an operation on a shard under exact counting and publishes it. With never anything
     /// pending, what the shard has published is not kept up; its owner notes it all when it goes
     /// over to batches or leaves.
-    #[inline]
-    pub(crate) fn publish_one(&self, shard: &Shard, operation: Operation, bytes: usize) {
+    #[inline(always)]
+    pub(crate) fn publish_one(
+        &self,
+        shard: &Shard,
+        operation: Operation,
+        bytes: usize,
+    ) -> Attention {
         shard.count(operation, bytes);
         shard.note_publish();
-        self.add(Net::of(operation, bytes));
+        self.add(Net::of(operation, bytes))
     }
 
     /// Counts an operation that no thread's shard holds, and publishes it.
-    pub(crate) fn publish_shared(&self, shared: &Shard, operation: Operation, bytes: usize) {
+    pub(crate) fn publish_shared(
+        &self,
+        shared: &Shard,
+        operation: Operation,
+        bytes: usize,
+    ) -> Attention {
         shared.count_shared(operation, bytes);
-        self.add(Net::of(operation, bytes));
+        self.add(Net::of(operation, bytes))
+    }
+
+    #[inline(always)]
+    fn add(&self, net: Net) -> Attention {
+        let near = self.published.add(net, self.error_bound());
+        Attention::if_any(near | self.is_traffic_watched())
     }
 
     #[inline]
-    fn add(&self, net: Net) {
-        let published = &*self.published;
-        if net.blocks != 0 {
-            published
-                .blocks
-                .fetch_add(net.blocks.cast_unsigned(), Relaxed);
-        }
-        if net.bytes != 0 {
-            let before = published
-                .bytes
-                .fetch_add(net.bytes.cast_unsigned(), Relaxed);
-            let after = before.wrapping_add(net.bytes.cast_unsigned());
-            self.raise_peak(live(before).max(live(after)));
-        }
-    }
-
-    #[inline]
-    fn raise_peak(&self, live: usize) {
-        if live > self.published.peak.load(Relaxed) {
-            self.published.peak.fetch_max(live, Relaxed);
-        }
-    }
-
-    /// Returns the published live bytes, after making sure that the peak is no lower.
-    #[inline]
-    pub(crate) fn live_bytes(&self) -> usize {
-        let live = live(self.published.bytes.load(Relaxed));
-        self.raise_peak(live);
-        live
-    }
-
-    /// Returns the highest published live bytes since the last reset.
-    pub(crate) fn peak_bytes(&self) -> usize {
-        self.live_bytes().max(self.published.peak.load(Relaxed))
-    }
-
-    /// Forgets the peak; from now on it is the live bytes of now or what comes above them.
-    /// A publish that is under way counts as coming after.
-    pub(crate) fn reset_peak(&self) {
-        self.published.peak.store(0, Relaxed);
+    fn is_traffic_watched(&self) -> bool {
+        self.terms.traffic_watched.load(Relaxed) != 0
     }
 
     /// Returns the threshold for shards that look from now on, in bytes, at least 1.
@@ -252,5 +247,77 @@ impl Ledger {
         if by != 0 {
             self.terms.error_bound.fetch_sub(by, Relaxed);
         }
+    }
+
+    /// Decides for every armed watermark that the published total has come near to. The caller has
+    /// settled its own state; `sum` takes the exact sum of this ledger's shards.
+    pub(crate) fn consult(&self, sum: impl Fn() -> Sum) {
+        for mark in self.watermarks.used() {
+            let Some(armed) = mark.armed() else { continue };
+            if let Some((total, bound)) = self.estimate(armed.measure) {
+                if total.saturating_add(bound) < armed.limit {
+                    continue;
+                }
+                if bound == 0 {
+                    mark.reach(armed, total, Evidence::Published);
+                    continue;
+                }
+            }
+            let reached = armed.reached(&sum());
+            if reached >= armed.limit {
+                mark.reach(armed, reached, Evidence::Sum);
+            }
+        }
+    }
+
+    /// Returns the published total of a measure and the bound of its error; `None` for what is never
+    /// published. The total is read first: if the bound is then zero, the total was exact.
+    pub(crate) fn estimate(&self, measure: Measure) -> Option<(usize, usize)> {
+        match measure {
+            Measure::LiveBytes => {
+                let total = self.published.live_bytes();
+                Some((total, self.error_bound()))
+            }
+            Measure::LiveBlocks => {
+                let total = self.published.live_blocks();
+                Some((total, blocks_bound(self.error_bound())))
+            }
+            Measure::AllocatedBytes => None,
+        }
+    }
+
+    /// Hands out a watermark that is not armed; `None` when there is no memory for another.
+    pub(crate) fn claim_watermark(&self) -> Option<&Watermark> {
+        self.watermarks.claim()
+    }
+
+    /// Takes a watermark back for good.
+    pub(crate) fn release_watermark(&self, mark: &Watermark) {
+        mark.withdraw(true);
+        self.refresh_marks();
+        self.watermarks.release(mark);
+    }
+
+    /// Arms a watermark that is not armed. [`consult`](Self::consult) must follow, since the limit may be
+    /// reached already.
+    pub(crate) fn arm(&self, mark: &Watermark, measure: Measure, limit: usize, base: usize) {
+        mark.arm(measure, limit, base);
+        self.refresh_marks();
+    }
+
+    /// Sets the marks to the lowest limits in force.
+    pub(crate) fn refresh_marks(&self) {
+        let _watching = self.watching.lock();
+        let mut lowest = [usize::MAX; 2];
+        let mut traffic = 0;
+        for armed in self.watermarks.used().filter_map(Watermark::armed) {
+            match armed.measure {
+                Measure::LiveBytes => lowest[0] = lowest[0].min(armed.limit),
+                Measure::LiveBlocks => lowest[1] = lowest[1].min(armed.limit),
+                Measure::AllocatedBytes => traffic += 1,
+            }
+        }
+        self.terms.traffic_watched.store(traffic, Relaxed);
+        self.published.set_marks(lowest[0], lowest[1]);
     }
 }

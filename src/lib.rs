@@ -19,14 +19,19 @@ mod ledger;
 mod local;
 #[cfg(not(loom))]
 mod mode;
+mod operation;
 #[cfg(not(loom))]
 mod pages;
+mod published;
 mod registry;
+mod room;
 mod shard;
+mod sleeper;
 mod sum;
 mod sync;
 mod threshold;
 mod totals;
+mod watermark;
 
 #[cfg(not(loom))]
 pub use alloc::TallyAlloc;
@@ -36,6 +41,7 @@ pub use heap::{Heap, heap};
 pub use mode::{Batched, DefaultMode, Exact, Mode};
 pub use threshold::{MAX_THRESHOLD, ThresholdError};
 pub use totals::Totals;
+pub use watermark::{Evidence, Measure};
 
 #[cfg(all(test, loom))]
 #[path = "../loom-tests/models/mod.rs"]

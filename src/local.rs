@@ -22,7 +22,10 @@ use std::cell::Cell;
 
 use crate::account::Account;
 use crate::exit;
-use crate::shard::{Operation, Room, Shard};
+use crate::ledger::Attention;
+use crate::operation::Operation;
+use crate::room::Room;
+use crate::shard::Shard;
 use crate::totals::Totals;
 
 /// The process's account.
@@ -84,37 +87,42 @@ pub(crate) fn look(operation: Operation, bytes: usize) {
             shard.note_all_published();
         }
         shard.count(operation, bytes);
-        local.room.set(ACCOUNT.ledger.settle(shard, bytes));
+        local.adopt(ACCOUNT.ledger.settle(shard, bytes));
     });
 }
 
 /// Counts an operation and publishes it at once.
-#[inline]
+#[inline(always)]
 pub(crate) fn count_exact(operation: Operation, bytes: usize) {
+    let (exact, shard) = LOCAL.with(|local| (local.exact.get(), local.shard.get()));
+    if exact {
+        ACCOUNT.attend(ACCOUNT.ledger.publish_one(shard, operation, bytes));
+    } else {
+        first_exact(operation, bytes);
+    }
+}
+
+/// The thread's first operation in exact counting, or the first since one in batches. Under a
+/// threshold of one it adds nothing to the error bound.
+#[cold]
+#[inline(never)]
+fn first_exact(operation: Operation, bytes: usize) {
     LOCAL.with(|local| {
-        if local.exact.get() {
-            ACCOUNT
-                .ledger
-                .publish_one(local.shard.get(), operation, bytes);
-        } else {
-            local.first_exact(operation, bytes);
-        }
+        let Some(shard) = local.enter(|| 1) else {
+            return local.count_outside(operation, bytes);
+        };
+        local.exact.set(true);
+        let (_, attention) = ACCOUNT.ledger.flush(shard, 1);
+        local.adopt((Room::none(), attention));
+        ACCOUNT.attend(ACCOUNT.ledger.publish_one(shard, operation, bytes));
     });
 }
 
 impl Local {
-    /// The thread's first operation in exact counting, or the first since one in batches. Under a
-    /// threshold of one it adds nothing to the error bound.
-    #[cold]
-    #[inline(never)]
-    fn first_exact(&self, operation: Operation, bytes: usize) {
-        let Some(shard) = self.enter(|| 1) else {
-            return self.count_outside(operation, bytes);
-        };
-        ACCOUNT.ledger.flush(shard, 1);
-        self.room.set(Room::none());
-        self.exact.set(true);
-        ACCOUNT.ledger.publish_one(shard, operation, bytes);
+    /// Takes over what a look has left, and only then goes into what it has set off.
+    fn adopt(&self, (room, attention): (Room, Attention)) {
+        self.room.set(room);
+        ACCOUNT.attend(attention);
     }
 
     fn count_outside(&self, operation: Operation, bytes: usize) {
@@ -164,9 +172,7 @@ pub(crate) fn flush() {
     LOCAL.with(|local| {
         // Exact counting has nothing pending, and keeps to its own threshold.
         if let Some(shard) = local.owned().filter(|_| !local.exact.get()) {
-            local
-                .room
-                .set(ACCOUNT.ledger.flush(shard, ACCOUNT.ledger.threshold()));
+            local.adopt(ACCOUNT.ledger.flush(shard, ACCOUNT.ledger.threshold()));
         }
     });
 }

@@ -1,5 +1,4 @@
-//! A shard: the counters of one thread, and the room in which it may run on without telling
-//! anybody.
+//! A shard: the counters of one thread.
 //!
 //! # Who writes, who reads
 //!
@@ -16,32 +15,9 @@
 //! remembered beside the counters instead of being subtracted from them, and a thread that takes over
 //! a shard goes on from the figures it finds.
 //!
-//! # Room
-//!
-//! What a shard has counted and not published is *pending*:
-//!
-//! > pending = allocated − deallocated − published
-//!
-//! and `|pending| < threshold` holds whenever the owner is not inside the slow path. The fast path does
-//! not compute it. It takes the operation's bytes off the [`Room`] for its direction, set so that even if
-//! every operation until then goes the same way, pending stays inside the threshold:
-//!
-//! > `threshold − 1 − pending` bytes may still be allocated, `threshold − 1 + pending` deallocated.
-//!
-//! Both directions are met for any mixture of operations, since each room reckons with the other unused.
-//! When room runs out the owner looks: if pending is still inside the threshold, room is made anew around
-//! it and nothing is published. So a loop that frees what it allocates looks once per threshold of traffic
-//! and never writes to the shared line.
-//!
-//! Room is the owner's alone, so it lies in plain cells beside the thread's pointer to its shard, and its
-//! start, none at all, also stands for "no shard yet": one subtraction and one branch cover everything
-//! unusual.
-//!
 //! # Arithmetic
 //!
 //! Counters wrap on purpose, at the width of a pointer; pending is a difference and right across the wrap.
-//! Room is at most two thresholds and never runs below `−1 − isize::MAX`, since a request is at most
-//! `isize::MAX` bytes (`Layout`'s own bound): a signed word holds both.
 //!
 //! # Memory orderings
 //!
@@ -51,118 +27,12 @@
 //!   `a_sum_never_shows_a_free_without_its_allocation`).
 //! * The rest is the owner's own, or is read as a figure that may be old: `Relaxed`.
 
-use std::cell::Cell;
-
+use crate::operation::{Net, Operation};
 use crate::registry::Slot;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicUsize, Ordering, const_fn};
+use crate::room::Room;
+use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::{AtomicUsize, const_fn};
 use crate::totals::Totals;
-
-/// What happened to a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Allocate,
-    Deallocate,
-    /// A reallocation to the same size or a larger one.
-    Grow,
-    /// A reallocation to a smaller size.
-    Shrink,
-}
-
-impl Operation {
-    /// Splits a reallocation into what it is and the bytes by which it changed.
-    #[inline(always)]
-    pub(crate) const fn resize(old: usize, new: usize) -> (Self, usize) {
-        if new >= old {
-            (Self::Grow, new.wrapping_sub(old))
-        } else {
-            (Self::Shrink, old.wrapping_sub(new))
-        }
-    }
-
-    #[inline(always)]
-    const fn takes_back(self) -> bool {
-        matches!(self, Self::Deallocate | Self::Shrink)
-    }
-
-    /// The ordering under which the operation is counted, see the module.
-    #[inline(always)]
-    const fn order(self) -> Ordering {
-        if self.takes_back() { Release } else { Relaxed }
-    }
-}
-
-/// Bytes and blocks by which a shared total has to change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Net {
-    pub(crate) bytes: isize,
-    pub(crate) blocks: isize,
-}
-
-impl Net {
-    /// The effect of one operation.
-    pub(crate) const fn of(operation: Operation, bytes: usize) -> Self {
-        let bytes = bytes.cast_signed();
-        match operation {
-            Operation::Allocate => Self { bytes, blocks: 1 },
-            Operation::Deallocate => Self {
-                bytes: bytes.wrapping_neg(),
-                blocks: -1,
-            },
-            Operation::Grow => Self { bytes, blocks: 0 },
-            Operation::Shrink => Self {
-                bytes: bytes.wrapping_neg(),
-                blocks: 0,
-            },
-        }
-    }
-}
-
-/// The bytes that may pass in each direction before the owner has to look; below zero once it has to.
-///
-/// `Default` is none: the next operation looks, even one of no bytes.
-#[derive(Debug)]
-pub(crate) struct Room {
-    allocate: Cell<isize>,
-    deallocate: Cell<isize>,
-}
-
-impl Room {
-    pub(crate) const fn none() -> Self {
-        Self {
-            allocate: Cell::new(-1),
-            deallocate: Cell::new(-1),
-        }
-    }
-
-    /// Returns the room around `pending` bytes, which must be inside `threshold`.
-    const fn around(pending: isize, threshold: usize) -> Self {
-        let most = threshold.wrapping_sub(1).cast_signed();
-        Self {
-            allocate: Cell::new(most.wrapping_sub(pending)),
-            deallocate: Cell::new(most.wrapping_add(pending)),
-        }
-    }
-
-    /// Takes an operation's bytes off; `false` when they did not fit, and then the room has to be
-    /// made anew before it is used again.
-    #[inline(always)]
-    pub(crate) fn take(&self, operation: Operation, bytes: usize) -> bool {
-        let room = if operation.takes_back() {
-            &self.deallocate
-        } else {
-            &self.allocate
-        };
-        let left = room.get().wrapping_sub_unsigned(bytes);
-        room.set(left);
-        left >= 0
-    }
-
-    pub(crate) fn set(&self, to: Self) {
-        self.allocate.set(to.allocate.get());
-        self.deallocate.set(to.deallocate.get());
-    }
-}
 
 /// One thread's counters. All zero is the state of a shard that was never claimed.
 ///

@@ -4,7 +4,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::account::Account;
-use crate::shard::Operation;
+use crate::operation::Operation;
 
 /// Two threads publish into one ledger; when they are done it holds what both counted.
 #[test]
@@ -28,7 +28,7 @@ fn publishing_loses_nothing() {
         for thread in threads {
             thread.join().unwrap();
         }
-        assert_eq!(account.ledger.live_bytes(), 20);
+        assert_eq!(account.ledger.published.live_bytes(), 20);
         assert_eq!(account.sum().totals.live_bytes(), 20);
         assert_eq!(account.ledger.error_bound(), 0);
     });
