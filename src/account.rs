@@ -6,13 +6,14 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::ledger::{Attention, Ledger};
+use crate::ledger::Ledger;
 use crate::operation::Operation;
 use crate::registry::Registry;
 use crate::room::Room;
 use crate::shard::Shard;
 use crate::sum::Sum;
 use crate::sync::const_fn;
+use crate::watch::Watched;
 
 /// Shards in a slab: the bits of a word. Models have two, so that they meet the end of a slab.
 const SHARDS: usize = if cfg!(loom) { 2 } else { usize::BITS as usize };
@@ -57,25 +58,6 @@ impl Account {
         self.attend(self.ledger.publish_shared(&self.outside, operation, bytes));
     }
 
-    /// Decides about limits if a publish came near one. The caller's own state is settled.
-    #[inline(always)]
-    pub(crate) fn attend(&self, attention: Attention) {
-        if attention == Attention::Needed {
-            self.consult();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn consult(&self) {
-        self.ledger.consult(|| self.sum());
-    }
-
-    /// Takes the exact sum over all shards.
-    pub(crate) fn sum(&self) -> Sum {
-        Sum::of(|| self.shards())
-    }
-
     /// Returns how often anyone has written to the shared line.
     pub(crate) fn publishes(&self) -> usize {
         self.shards()
@@ -95,5 +77,15 @@ impl Account {
     #[cfg(loom)]
     pub(crate) fn owned(&self) -> usize {
         self.shards.owned()
+    }
+}
+
+impl Watched for Account {
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn sum(&self) -> Sum {
+        Sum::of(|| self.shards())
     }
 }

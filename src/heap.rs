@@ -3,9 +3,12 @@
 use std::fmt;
 
 use crate::account::Account;
+use crate::ledger::Ledger;
 use crate::local;
+use crate::sum::Sum;
 use crate::threshold::{self, ThresholdError};
 use crate::totals::Totals;
+use crate::watch::{Watch, Watched};
 
 /// Returns the account of this process: of everything that went through any
 /// [`TallyAlloc`](crate::TallyAlloc).
@@ -169,6 +172,18 @@ impl Heap {
     #[must_use]
     pub fn is_installed(&self) -> bool {
         self.account.has_counted()
+    }
+}
+
+impl Watch for Heap {}
+
+impl Watched for Heap {
+    fn ledger(&self) -> &Ledger {
+        self.account.ledger()
+    }
+
+    fn sum(&self) -> Sum {
+        self.account.sum()
     }
 }
 

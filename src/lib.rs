@@ -22,8 +22,11 @@ mod mode;
 mod operation;
 #[cfg(not(loom))]
 mod pages;
+pub mod policy;
 mod published;
 mod registry;
+#[cfg(not(loom))]
+mod report;
 mod room;
 mod shard;
 mod sleeper;
@@ -31,6 +34,9 @@ mod sum;
 mod sync;
 mod threshold;
 mod totals;
+#[cfg(not(loom))]
+mod trigger;
+mod watch;
 mod watermark;
 
 #[cfg(not(loom))]
@@ -39,8 +45,13 @@ pub use alloc::TallyAlloc;
 pub use heap::{Heap, heap};
 #[cfg(not(loom))]
 pub use mode::{Batched, DefaultMode, Exact, Mode};
+#[cfg(not(loom))]
+pub use report::{Cause, Report};
 pub use threshold::{MAX_THRESHOLD, ThresholdError};
 pub use totals::Totals;
+#[cfg(not(loom))]
+pub use trigger::{Announcement, Trigger, TriggerError};
+pub use watch::Watch;
 pub use watermark::{Evidence, Measure};
 
 #[cfg(all(test, loom))]

@@ -27,6 +27,7 @@ use crate::operation::Operation;
 use crate::room::Room;
 use crate::shard::Shard;
 use crate::totals::Totals;
+use crate::watch::Watched;
 
 /// The process's account.
 pub(crate) static ACCOUNT: Account = Account::new();

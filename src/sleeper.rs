@@ -24,7 +24,7 @@
 use std::mem::MaybeUninit;
 
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::{AtomicUsize, Handle, HandleCell, const_fn, spin};
+use crate::sync::{AtomicUsize, Handle, HandleCell, const_fn, yield_now};
 
 const EMPTY: usize = 0;
 const ASLEEP: usize = 1;
@@ -55,8 +55,8 @@ impl Sleeper {
     /// [`leave`](Self::leave).
     pub(crate) fn enter(&self, me: Handle) {
         self.handle.with_mut(|handle| {
-            // SAFETY: in the phase `EMPTY` nobody else touches the handle.
-            unsafe { (*handle).write(me) };
+            // SAFETY: valid for writes, and in the phase `EMPTY` nobody else touches the handle.
+            unsafe { handle.cast::<Handle>().write(me) };
         });
         self.phase.store(ASLEEP, Release);
     }
@@ -68,11 +68,11 @@ impl Sleeper {
             .compare_exchange_weak(ASLEEP, EMPTY, Acquire, Relaxed)
             .is_err()
         {
-            spin();
+            yield_now();
         }
         self.handle.with_mut(|handle| {
             // SAFETY: `enter` wrote it, and in the phase `EMPTY` nobody else touches it.
-            unsafe { (*handle).assume_init_drop() };
+            unsafe { handle.cast::<Handle>().drop_in_place() };
         });
     }
 
@@ -86,7 +86,7 @@ impl Sleeper {
             self.handle.with(|handle| {
                 // SAFETY: written by `enter`, whose `Release` our `Acquire` pairs with, and not dropped
                 // while the phase is `WAKING`.
-                unsafe { (*handle).assume_init_ref() }.unpark();
+                unsafe { &*handle.cast::<Handle>() }.unpark();
             });
             self.phase.store(ASLEEP, Release);
         }

@@ -2,17 +2,16 @@
 
 #[cfg(not(loom))]
 pub(crate) use std::{
-    hint::spin_loop as spin,
     sync::Mutex,
     sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
-    thread::Thread as Handle,
+    thread::{Thread as Handle, yield_now},
 };
 
 #[cfg(loom)]
 pub(crate) use loom::{
     sync::Mutex,
     sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
-    thread::{Thread as Handle, yield_now as spin},
+    thread::{Thread as Handle, yield_now},
 };
 
 use std::mem::MaybeUninit;

@@ -1,0 +1,434 @@
+//! A trigger: a watermark, a policy and the cycle between them.
+//!
+//! The watermark is what publishing threads see ([`watermark`](crate::watermark)); everything else here runs on
+//! the threads that poll, wait and collect, and may lock.
+//!
+//! # The cycle
+//!
+//! A publish that finds the limit reached makes the watermark due. One poll, or one wait, takes it and
+//! notes what the collection begins with. [`Trigger::collected`] ends the cycle: it takes the exact figures again,
+//! asks the policy for the next limit, arms the watermark with it and looks at once whether it is reached already,
+//! so that nothing allocated in between is lost.
+
+use std::fmt;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::policy::{Cycle, Policy, Resumable};
+use crate::report::{Cause, Report};
+use crate::sum::Sum;
+use crate::watch::{Watch, Watched};
+use crate::watermark::{Evidence, Measure, Watermark};
+
+/// What becomes of a request that was announced to a trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum Announcement {
+    /// It fits below the limit.
+    Fits,
+    /// It does not, and a collection is due that will take it into account.
+    Collect,
+    /// It did not fit even after a collection that took it into account: the policy has refused it.
+    Refused,
+}
+
+/// Why a trigger could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TriggerError {
+    /// The system has no memory for what publishing threads have to see.
+    OutOfMemory,
+}
+
+impl fmt::Display for TriggerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfMemory => f.write_str("no memory for another trigger"),
+        }
+    }
+}
+
+impl std::error::Error for TriggerError {}
+
+/// Decides when to collect.
+///
+/// Watches one figure of an account, and is due once the figure reaches the limit that its policy has set. Any
+/// number of triggers may watch one account; each has its own limit and its own cycles.
+///
+/// # Accuracy
+///
+/// * Never due while the exact figure is below the limit (but for [`announce`](Self::announce), whose purpose that is).
+/// * Due at the latest when some thread publishes with the exact figure at or above the limit. Since each thread may
+///   hold back a threshold, the figure can by then be above the limit by less than twice
+///   [`Heap::error_bound`](crate::Heap::error_bound), plus one block per thread that is just publishing (for
+///   [`Measure::LiveBlocks`], three times that bound in blocks). In exact mode: by the blocks just being published.
+/// * [`Measure::AllocatedBytes`] is looked at when a thread takes its slow path, at the latest after twice its threshold
+///   of traffic; the figure can be above the limit by that much per thread.
+///
+/// # Cost
+///
+/// Armed and not near its limit, a trigger adds nothing to an operation: publishing threads compare the total with the
+/// lowest limit whether or not there is one. [`poll`](Self::poll) is one relaxed load. Within
+/// [`error_bound`](crate::Heap::error_bound) of the limit each publish takes an exact sum, in time proportional to the number
+/// of threads.
+///
+/// # Examples
+///
+/// A runtime whose threads poll at safepoints:
+///
+/// ```
+/// use std::time::Instant;
+/// use tally_alloc::policy::Proportional;
+/// use tally_alloc::{Measure, TallyAlloc, Trigger, heap};
+///
+/// #[global_allocator]
+/// static GLOBAL: TallyAlloc = TallyAlloc::system();
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let policy = Proportional::new(1.0, 1 << 20..=1 << 30)?;
+///     let trigger = Trigger::new(heap(), Measure::LiveBytes, policy)?;
+///     let mut garbage = Vec::new();
+///     for _ in 0..10_000 {
+///         garbage.push(vec![0_u8; 1024]);
+///         if trigger.poll() {
+///             let begun = Instant::now();
+///             garbage.clear();
+///             trigger.collected(begun.elapsed());
+///         }
+///     }
+///     assert!(trigger.report().cycles >= 5);
+///     Ok(())
+/// }
+/// ```
+///
+/// A thread of its own that collects:
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use tally_alloc::policy::FixedLimit;
+/// use tally_alloc::{Measure, TallyAlloc, Trigger, heap};
+///
+/// #[global_allocator]
+/// static GLOBAL: TallyAlloc = TallyAlloc::system();
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let limit = heap().totals().live_bytes() + (8 << 20);
+///     let trigger = Trigger::new(heap(), Measure::LiveBytes, FixedLimit::new(limit)?)?;
+///     std::thread::scope(|scope| {
+///         let collector = scope.spawn(|| {
+///             trigger.wait();
+///             let begun = Instant::now();
+///             // Collect here.
+///             trigger.collected(begun.elapsed());
+///         });
+///         let cache = vec![0_u8; 8 << 20];
+///         collector.join().unwrap();
+///         drop(cache);
+///     });
+///     assert_eq!(trigger.report().cycles, 1);
+///     Ok(())
+/// }
+/// ```
+pub struct Trigger<'a, P: Policy = Box<dyn Policy>> {
+    account: &'a dyn Watched,
+    mark: &'a Watermark,
+    measure: Measure,
+    history: Mutex<History<P>>,
+    /// Whether a thread is asleep for all that wait.
+    leading: Mutex<bool>,
+    /// Told when that thread leaves.
+    left: Condvar,
+}
+
+/// What only a trigger's own threads touch.
+struct History<P> {
+    policy: P,
+    cycles: u64,
+    collecting: Duration,
+    mutating: Duration,
+    bytes_allocated: u64,
+    /// When the last cycle ended, and the bytes allocated by then.
+    ended: Instant,
+    allocated: usize,
+    /// What the collection under way began with, and when.
+    begun: Option<(usize, Instant)>,
+    /// The largest request announced since the last cycle ended, 0 for none.
+    request: usize,
+    /// The request that the last cycle did not make room for, 0 for none.
+    refused: usize,
+    cause: Option<Cause>,
+}
+
+impl<'a, P: Policy> Trigger<'a, P> {
+    /// Makes a trigger and arms it with the policy's initial limit. It is due at once if that is reached already.
+    ///
+    /// # Errors
+    ///
+    /// [`TriggerError::OutOfMemory`] when there is no memory for another.
+    pub fn new(account: &'a impl Watch, measure: Measure, policy: P) -> Result<Self, TriggerError> {
+        let ledger = account.ledger();
+        let mark = ledger.claim_watermark().ok_or(TriggerError::OutOfMemory)?;
+        let limit = policy.initial_limit();
+        let allocated = account.sum().totals.bytes_allocated;
+        let trigger = Self {
+            account,
+            mark,
+            measure,
+            history: Mutex::new(History {
+                policy,
+                cycles: 0,
+                collecting: Duration::ZERO,
+                mutating: Duration::ZERO,
+                bytes_allocated: 0,
+                ended: Instant::now(),
+                allocated,
+                begun: None,
+                request: 0,
+                refused: 0,
+                cause: None,
+            }),
+            leading: Mutex::new(false),
+            left: Condvar::new(),
+        };
+        ledger.arm(mark, measure, limit, allocated);
+        account.consult();
+        Ok(trigger)
+    }
+
+    /// Returns whether a collection is due and the caller is the one to run it: of all threads that poll or wait, one gets
+    /// `true` for each crossing. It must call [`collected`](Self::collected) afterwards; until then the trigger does not
+    /// fire again.
+    ///
+    /// One relaxed load when nothing is due.
+    #[inline]
+    #[must_use]
+    pub fn poll(&self) -> bool {
+        self.mark.is_due() && self.begin()
+    }
+
+    #[cold]
+    fn begin(&self) -> bool {
+        if !self.mark.take() {
+            return false;
+        }
+        // Publishing threads need not come back for this limit.
+        self.account.ledger().refresh_marks();
+        let sum = self.account.sum();
+        let mut history = self.history();
+        let live = self.figure(&sum, history.allocated);
+        let (figure, evidence) = self.mark.reached();
+        history.begun = Some((live, Instant::now()));
+        history.cause = Some(Cause {
+            limit: self.mark.limit(),
+            figure,
+            evidence,
+        });
+        true
+    }
+
+    /// Sleeps until a collection is due and the caller is the one to run it, as in [`poll`](Self::poll). Any number of threads
+    /// may wait; each crossing wakes one to `true`.
+    pub fn wait(&self) {
+        while !self.wait_until(None) {}
+    }
+
+    /// Sleeps like [`wait`](Self::wait), but no longer than `timeout`; returns whether the caller is to collect.
+    #[must_use]
+    pub fn wait_timeout(&self, timeout: Duration) -> bool {
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    /// One of the waiting threads, the leader, sleeps where publishing threads can wake it; the others wait for its place.
+    fn wait_until(&self, deadline: Option<Instant>) -> bool {
+        let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let mut leading = lock(&self.leading);
+        while *leading {
+            if self.poll() {
+                return true;
+            }
+            leading = match left() {
+                Some(Duration::ZERO) => return false,
+                Some(left) => {
+                    let waited = self.left.wait_timeout(leading, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let waited = self.left.wait(leading);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+        *leading = true;
+        drop(leading);
+
+        let mut due = self.mark.enter(std::thread::current());
+        let won = loop {
+            if due && self.poll() {
+                break true;
+            }
+            match left() {
+                Some(Duration::ZERO) => break false,
+                Some(left) => std::thread::park_timeout(left),
+                None => std::thread::park(),
+            }
+            due = self.mark.is_due();
+        };
+        self.mark.leave();
+        *lock(&self.leading) = false;
+        self.left.notify_all();
+        won
+    }
+
+    /// Announces that `amount` (bytes or blocks, in the trigger's measure) are about to be allocated in one go, so that a
+    /// collection can make room first.
+    ///
+    /// After [`Announcement::Collect`], collect (as after a [`poll`](Self::poll), which will be `true` for one thread) and announce
+    /// again: it then fits, or is refused. A refusal stands until the next collection, whatever it was for; so a
+    /// program that keeps asking for what it can not have does not keep collecting.
+    pub fn announce(&self, amount: usize) -> Announcement {
+        let limit = self.mark.limit();
+        if let Some((total, bound)) = self.account.ledger().estimate(self.measure)
+            && total.saturating_add(bound).saturating_add(amount) < limit
+        {
+            return Announcement::Fits;
+        }
+        let armed = self.mark.armed();
+        let mut history = self.history();
+        let live = self.figure(&self.account.sum(), history.allocated);
+        let needed = live.saturating_add(amount);
+        if needed < limit {
+            return Announcement::Fits;
+        }
+        if history.refused != 0 && amount >= history.refused {
+            return Announcement::Refused;
+        }
+        history.request = history.request.max(amount);
+        drop(history);
+        if let Some(armed) = armed {
+            self.mark.reach(armed, needed, Evidence::Request);
+        }
+        Announcement::Collect
+    }
+
+    /// Ends a cycle: the collection took `pause`. Asks the policy for the next limit and arms the trigger with it; it is due at
+    /// once if that is reached already.
+    ///
+    /// May also be called after a collection that this trigger did not ask for.
+    pub fn collected(&self, pause: Duration) {
+        let mut history = self.history();
+        let history = &mut *history;
+        self.mark.withdraw(false);
+        let sum = self.account.sum();
+        let allocated = sum.totals.bytes_allocated;
+        let now = Instant::now();
+        let since = now.saturating_duration_since(history.ended);
+        let live = self.figure(&sum, history.allocated);
+        let (before, mutator) = match history.begun.take() {
+            Some((live, at)) => (live, at.saturating_duration_since(history.ended)),
+            None => (live, since.saturating_sub(pause)),
+        };
+        // What is measured from the last cycle starts from nothing.
+        let after = match self.measure {
+            Measure::AllocatedBytes => 0,
+            Measure::LiveBytes | Measure::LiveBlocks => live,
+        };
+        let fresh = allocated.wrapping_sub(history.allocated);
+        let cycle = Cycle::new(before, after)
+            .with_allocated(fresh)
+            .with_request(history.request)
+            .with_limit(self.mark.limit())
+            .with_pause(pause)
+            .with_mutator(mutator);
+        let limit = history.policy.next_limit(&cycle);
+        history.cycles += 1;
+        history.collecting = history.collecting.saturating_add(pause);
+        history.mutating = history.mutating.saturating_add(mutator);
+        history.bytes_allocated = history.bytes_allocated.saturating_add(fresh as u64);
+        history.ended = now;
+        history.allocated = allocated;
+        history.refused = if cycle.request != 0 && !cycle.fits(limit) {
+            cycle.request
+        } else {
+            0
+        };
+        history.request = 0;
+        self.account
+            .ledger()
+            .arm(self.mark, self.measure, limit, allocated);
+        self.account.consult();
+    }
+
+    /// Returns the limit in force, in the trigger's measure.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.mark.limit()
+    }
+
+    /// Returns what is left below the limit, by the exact figure; 0 when it is reached.
+    #[must_use]
+    pub fn headroom(&self) -> usize {
+        let allocated = self.history().allocated;
+        let live = self.figure(&self.account.sum(), allocated);
+        self.limit().saturating_sub(live)
+    }
+
+    /// Returns what the trigger has seen and done.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let headroom = self.headroom();
+        let history = self.history();
+        Report {
+            cycles: history.cycles,
+            collecting: history.collecting,
+            mutating: history.mutating,
+            bytes_allocated: history.bytes_allocated,
+            limit: self.limit(),
+            headroom,
+            growth_steps: history.policy.growth_steps(),
+            cause: history.cause,
+        }
+    }
+
+    /// Returns what another process needs to go on with this policy: see [`Resumable`].
+    #[must_use]
+    pub fn policy_state(&self) -> P::State
+    where
+        P: Resumable,
+    {
+        self.history().policy.state()
+    }
+
+    /// The figure that the trigger measures, not below the truth; `since` is where allocated bytes are counted from.
+    fn figure(&self, sum: &Sum, since: usize) -> usize {
+        match self.measure {
+            Measure::LiveBytes => sum.totals.live_bytes(),
+            Measure::LiveBlocks => sum.totals.live_blocks(),
+            Measure::AllocatedBytes => sum.totals.bytes_allocated.wrapping_sub(since),
+        }
+    }
+
+    fn history(&self) -> MutexGuard<'_, History<P>> {
+        lock(&self.history)
+    }
+}
+
+/// A policy that panicked has left no state of ours half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A publishing thread that still looks at the watermark finds a generation that is over.
+impl<P: Policy> Drop for Trigger<'_, P> {
+    fn drop(&mut self) {
+        self.account.ledger().release_watermark(self.mark);
+    }
+}
+
+impl<P: Policy> fmt::Debug for Trigger<'_, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trigger")
+            .field("measure", &self.measure)
+            .field("report", &self.report())
+            .finish_non_exhaustive()
+    }
+}
