@@ -90,15 +90,56 @@ impl<A: fmt::Debug, M> fmt::Debug for TallyAlloc<A, M> {
     }
 }
 
-impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
-    /// Counts what the inner allocator has done.
-    #[inline(always)]
-    fn count(operation: Operation, bytes: usize) {
-        if M::PUBLISHES_EVERY_OPERATION {
+/// Runs one call of the inner allocator and counts it if it gave a block.
+///
+/// Room is taken before the call and the operation counted after it: what the fast path has to decide is
+/// decided while nothing has to be kept across the call, and a refused request leaves no trace but less room.
+#[inline(always)]
+fn counted<M: Mode>(
+    operation: Operation,
+    bytes: usize,
+    inner: impl FnOnce() -> *mut u8,
+) -> *mut u8 {
+    if M::PUBLISHES_EVERY_OPERATION {
+        let block = inner();
+        if !block.is_null() {
             local::count_exact(operation, bytes);
-        } else if !local::count(operation, bytes) {
-            local::look(operation, bytes);
         }
+        return block;
+    }
+    if !local::take(operation, bytes) {
+        return counted_slowly(operation, bytes, inner);
+    }
+    let block = inner();
+    if !block.is_null() {
+        local::count(operation, bytes);
+    }
+    block
+}
+
+#[cold]
+#[inline(never)]
+fn counted_slowly(operation: Operation, bytes: usize, inner: impl FnOnce() -> *mut u8) -> *mut u8 {
+    let block = inner();
+    if block.is_null() {
+        local::close_room();
+    } else {
+        local::look(operation, bytes);
+    }
+    block
+}
+
+impl<A: GlobalAlloc, M> TallyAlloc<A, M> {
+    /// The inner `realloc`, kept out of line: inlined, what it does for large alignments would take up every
+    /// register that the counting around it has to save.
+    ///
+    /// # Safety
+    ///
+    /// As `GlobalAlloc::realloc`.
+    #[inline(never)]
+    unsafe fn realloc_inner(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller's obligations are the inner method's.
+        unsafe { self.inner.realloc(block, layout, new_size) }
     }
 
     /// The slow path of a deallocation. It ends with the inner call too, so that the fast path has
@@ -128,22 +169,18 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
 unsafe impl<A: GlobalAlloc, M: Mode> GlobalAlloc for TallyAlloc<A, M> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's obligations are the inner method's.
-        let block = unsafe { self.inner.alloc(layout) };
-        if !block.is_null() {
-            Self::count(Operation::Allocate, layout.size());
-        }
-        block
+        counted::<M>(Operation::Allocate, layout.size(), move || {
+            // SAFETY: the caller's obligations are the inner method's.
+            unsafe { self.inner.alloc(layout) }
+        })
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's obligations are the inner method's.
-        let block = unsafe { self.inner.alloc_zeroed(layout) };
-        if !block.is_null() {
-            Self::count(Operation::Allocate, layout.size());
-        }
-        block
+        counted::<M>(Operation::Allocate, layout.size(), move || {
+            // SAFETY: the caller's obligations are the inner method's.
+            unsafe { self.inner.alloc_zeroed(layout) }
+        })
     }
 
     #[inline]
@@ -152,7 +189,9 @@ unsafe impl<A: GlobalAlloc, M: Mode> GlobalAlloc for TallyAlloc<A, M> {
         // instead of a call.
         if M::PUBLISHES_EVERY_OPERATION {
             local::count_exact(Operation::Deallocate, layout.size());
-        } else if !local::count(Operation::Deallocate, layout.size()) {
+        } else if local::take(Operation::Deallocate, layout.size()) {
+            local::count(Operation::Deallocate, layout.size());
+        } else {
             // SAFETY: the caller's obligations are the same.
             return unsafe { self.look_and_dealloc(block, layout) };
         }
@@ -162,12 +201,15 @@ unsafe impl<A: GlobalAlloc, M: Mode> GlobalAlloc for TallyAlloc<A, M> {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller's obligations are the inner method's.
-        let moved = unsafe { self.inner.realloc(block, layout, new_size) };
-        if !moved.is_null() {
-            let (operation, bytes) = Operation::resize(layout.size(), new_size);
-            Self::count(operation, bytes);
+        let inner = move || {
+            // SAFETY: the caller's obligations are the inner method's.
+            unsafe { self.realloc_inner(block, layout, new_size) }
+        };
+        let old_size = layout.size();
+        if new_size >= old_size {
+            counted::<M>(Operation::Grow, new_size.wrapping_sub(old_size), inner)
+        } else {
+            counted::<M>(Operation::Shrink, old_size.wrapping_sub(new_size), inner)
         }
-        moved
     }
 }

@@ -43,6 +43,13 @@
 //!
 //! Under a bound of zero (every thread counts exactly) the published total is the truth, and decides alone.
 //!
+//! # Memory orderings
+//!
+//! The error bound shrinks `Release` and is read `Acquire`: a reader that sees it narrowed also sees what was
+//! published before it could be. It grows `Relaxed`, before anything is held back under it, so whoever is
+//! ordered after such an operation sees it grown. The threshold is a figure that may be old: `Relaxed`. For the
+//! totals see [`published`](crate::published), for the exact sum [`shard`](crate::shard).
+
 use crossbeam_utils::CachePadded;
 
 use crate::operation::{Net, Operation};
@@ -51,7 +58,7 @@ use crate::registry::Registry;
 use crate::room::Room;
 use crate::shard::Shard;
 use crate::sum::Sum;
-use crate::sync::Ordering::Relaxed;
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicUsize, Mutex, const_fn};
 use crate::watermark::{Evidence, Measure, Watermark};
 
@@ -132,14 +139,15 @@ impl Ledger {
     pub(crate) fn admit(&self, shard: &Shard, threshold: usize) -> Room {
         self.widen_bound(threshold.wrapping_sub(1));
         shard.note_found();
-        shard.set_threshold(threshold, 0)
+        shard.set_threshold(threshold);
+        Room::around(0, threshold)
     }
 
     /// Publishes what is pending in a shard whose owner leaves, and takes it off the bound.
     pub(crate) fn dismiss(&self, shard: &Shard) -> Attention {
         let attention = self.publish(shard);
         self.narrow_bound(shard.threshold().wrapping_sub(1));
-        shard.clear_threshold();
+        shard.set_threshold(0);
         attention
     }
 
@@ -147,40 +155,52 @@ impl Ledger {
     /// due, and makes room under the present threshold.
     pub(crate) fn settle(&self, shard: &Shard, bytes: usize) -> (Room, Attention) {
         let threshold = self.threshold();
-        let pending = shard.pending();
+        let net = shard.net();
+        let pending = net - shard.published();
         let due = pending.bytes.unsigned_abs() >= threshold
             || bytes >= threshold
             || pending.blocks.unsigned_abs() >= block_threshold(threshold);
-        self.bring_under(shard, threshold, due)
+        if due {
+            return self.flush(shard, threshold);
+        }
+        let room = self.bring_under(shard, threshold, pending.bytes);
+        (room, Attention::if_any(self.is_traffic_watched()))
     }
 
     /// Publishes what is pending, and makes room under `threshold`.
     pub(crate) fn flush(&self, shard: &Shard, threshold: usize) -> (Room, Attention) {
-        self.bring_under(shard, threshold, true)
+        let attention = self.publish(shard);
+        (self.bring_under(shard, threshold, 0), attention)
     }
 
-    fn bring_under(&self, shard: &Shard, threshold: usize, publish: bool) -> (Room, Attention) {
+    /// Makes room under `threshold` around what is pending, which is inside it.
+    #[inline]
+    fn bring_under(&self, shard: &Shard, threshold: usize, pending: isize) -> Room {
         let before = shard.threshold();
-        self.widen_bound(threshold.saturating_sub(before));
-        let attention = if publish {
-            self.publish(shard)
-        } else {
-            Attention::if_any(self.is_traffic_watched())
-        };
-        let room = shard.set_threshold(threshold, shard.pending().bytes);
-        self.narrow_bound(before.saturating_sub(threshold));
-        (room, attention)
+        if threshold != before {
+            self.widen_bound(threshold.saturating_sub(before));
+            shard.set_threshold(threshold);
+            self.narrow_bound(before.saturating_sub(threshold));
+        }
+        Room::around(pending, threshold)
     }
 
     /// Publishes everything pending.
+    #[inline]
     fn publish(&self, shard: &Shard) -> Attention {
-        let pending = shard.pending();
+        let net = shard.net();
+        let pending = net - shard.published();
         if pending == Net::default() {
             return Attention::if_any(self.is_traffic_watched());
         }
-        shard.note_all_published();
+        shard.note_published(net);
         shard.note_publish();
         self.add(pending)
+    }
+
+    /// Notes what the owner of a shard under exact counting has not kept up: everything is published.
+    pub(crate) fn note_all_published(shard: &Shard) {
+        shard.note_published(shard.net());
     }
 
     /// Counts an operation on a shard under exact counting and publishes it. With never anything
@@ -234,7 +254,7 @@ impl Ledger {
 
     /// Returns the bytes by which the published total may be off.
     pub(crate) fn error_bound(&self) -> usize {
-        self.terms.error_bound.load(Relaxed)
+        self.terms.error_bound.load(Acquire)
     }
 
     fn widen_bound(&self, by: usize) {
@@ -245,7 +265,7 @@ impl Ledger {
 
     fn narrow_bound(&self, by: usize) {
         if by != 0 {
-            self.terms.error_bound.fetch_sub(by, Relaxed);
+            self.terms.error_bound.fetch_sub(by, Release);
         }
     }
 

@@ -22,7 +22,7 @@ use std::cell::Cell;
 
 use crate::account::Account;
 use crate::exit;
-use crate::ledger::Attention;
+use crate::ledger::{Attention, Ledger};
 use crate::operation::Operation;
 use crate::room::Room;
 use crate::shard::Shard;
@@ -64,16 +64,25 @@ thread_local! {
     };
 }
 
-/// Counts an operation if there is room for it; when it returns `false`, [`look`] must follow.
+/// Takes room for an operation; when it returns `false` there was none, and [`look`] must follow once the
+/// operation has been done, or [`close_room`] when it failed. When it returns `true`, [`count`] follows if it
+/// was done; if it was not, a little room is lost until the next look.
 #[inline(always)]
-pub(crate) fn count(operation: Operation, bytes: usize) -> bool {
-    LOCAL.with(|local| {
-        let fits = local.room.take(operation, bytes);
-        if fits {
-            local.shard.get().count(operation, bytes);
-        }
-        fits
-    })
+pub(crate) fn take(operation: Operation, bytes: usize) -> bool {
+    LOCAL.with(|local| local.room.take(operation, bytes))
+}
+
+/// Counts an operation for which there was room.
+#[inline(always)]
+pub(crate) fn count(operation: Operation, bytes: usize) {
+    LOCAL
+        .with(|local| local.shard.get())
+        .count(operation, bytes);
+}
+
+/// Makes the next operation look: room that an operation did not fit into is not to be used again.
+pub(crate) fn close_room() {
+    LOCAL.with(|local| local.room.set(Room::none()));
 }
 
 /// Counts an operation for which there was no room, and publishes if enough is pending.
@@ -85,7 +94,7 @@ pub(crate) fn look(operation: Operation, bytes: usize) {
             return local.count_outside(operation, bytes);
         };
         if local.exact.replace(false) {
-            shard.note_all_published();
+            Ledger::note_all_published(shard);
         }
         shard.count(operation, bytes);
         local.adopt(ACCOUNT.ledger.settle(shard, bytes));
@@ -162,7 +171,7 @@ pub(crate) fn leave() {
         local.room.set(Room::none());
         local.shard.set(&NOBODY);
         if local.exact.replace(false) {
-            shard.note_all_published();
+            Ledger::note_all_published(shard);
         }
         ACCOUNT.release(shard);
     });

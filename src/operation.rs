@@ -1,6 +1,6 @@
 //! An operation on a block, and what it does to a total.
 
-use crate::sync::Ordering::{self, Relaxed, Release};
+use std::ops::Sub;
 
 /// What happened to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,25 +14,9 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
-    /// Splits a reallocation into what it is and the bytes by which it changed.
-    #[inline(always)]
-    pub(crate) const fn resize(old: usize, new: usize) -> (Self, usize) {
-        if new >= old {
-            (Self::Grow, new.wrapping_sub(old))
-        } else {
-            (Self::Shrink, old.wrapping_sub(new))
-        }
-    }
-
     #[inline(always)]
     pub(crate) const fn takes_back(self) -> bool {
         matches!(self, Self::Deallocate | Self::Shrink)
-    }
-
-    /// The ordering under which the operation is counted, see [`shard`](crate::shard).
-    #[inline(always)]
-    pub(crate) const fn order(self) -> Ordering {
-        if self.takes_back() { Release } else { Relaxed }
     }
 }
 
@@ -59,6 +43,19 @@ impl Net {
                 bytes: bytes.wrapping_neg(),
                 blocks: 0,
             },
+        }
+    }
+}
+
+/// Wraps, as the counters do that it is made of.
+impl Sub for Net {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            bytes: self.bytes.wrapping_sub(earlier.bytes),
+            blocks: self.blocks.wrapping_sub(earlier.blocks),
         }
     }
 }

@@ -116,7 +116,9 @@ impl Published {
     /// Forgets the peak; from now on it is the live bytes of now or what comes above them. A publish that
     /// is under way counts as coming after.
     pub(crate) fn reset_peak(&self) {
-        self.peak.store(0, Relaxed);
+        // A swap for the models' sake: loom orders the writes to a variable among read-modify-writes,
+        // and with a plain store shows the peak going back.
+        self.peak.swap(0, Relaxed);
     }
 
     /// Sets the marks. Publishes that come after see them; the caller is ordered after those that came

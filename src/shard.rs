@@ -21,16 +21,19 @@
 //!
 //! # Memory orderings
 //!
-//! * What is allocated is counted `Relaxed`, what is deallocated `Release`; readers load the deallocated
-//!   side with `Acquire`, first. A block is freed after it was allocated, however the pointer travelled, so
-//!   a reader that sees the free is ordered after the allocation's count and sees it as well (model:
-//!   `a_sum_never_shows_a_free_without_its_allocation`).
+//! * Every operation is counted `Release`, and readers load with `Acquire`: whoever sees an operation's
+//!   count is ordered after all that came before the operation, whichever threads did it.
+//!   * On the deallocated side: a block is freed after it was allocated, however the pointer travelled, so
+//!     a reader that sees the free sees the allocation as well (model:
+//!     `a_sum_never_shows_a_free_without_its_allocation`).
+//!   * On the allocated side: what was freed before an allocation, to make place for it, is seen by a
+//!     reader that sees the allocation and looks at the deallocated side after it (model:
+//!     `the_lower_figure_of_a_sum_is_never_above_what_was_live`).
 //! * The rest is the owner's own, or is read as a figure that may be old: `Relaxed`.
 
 use crate::operation::{Net, Operation};
 use crate::registry::Slot;
-use crate::room::Room;
-use crate::sync::Ordering::{Acquire, Relaxed};
+use crate::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{AtomicUsize, const_fn};
 use crate::totals::Totals;
 
@@ -108,9 +111,8 @@ impl Shard {
     /// Counts an operation. Owner only.
     #[inline(always)]
     pub(crate) fn count(&self, operation: Operation, bytes: usize) {
-        let order = operation.order();
         let add = |counter: &AtomicUsize, by: usize| {
-            counter.store(counter.load(Relaxed).wrapping_add(by), order);
+            counter.store(counter.load(Relaxed).wrapping_add(by), Release);
         };
         add(self.bytes(operation), bytes);
         add(self.tally(operation), 1);
@@ -118,9 +120,8 @@ impl Shard {
 
     /// Counts an operation on a shard that several threads write to.
     pub(crate) fn count_shared(&self, operation: Operation, bytes: usize) {
-        let order = operation.order();
-        self.bytes(operation).fetch_add(bytes, order);
-        self.tally(operation).fetch_add(1, order);
+        self.bytes(operation).fetch_add(bytes, Release);
+        self.tally(operation).fetch_add(1, Release);
         self.publishes.fetch_add(1, Relaxed);
     }
 
@@ -142,48 +143,37 @@ impl Shard {
         }
     }
 
-    /// Returns what is counted and not yet in the shared totals. Owner only.
-    #[inline]
-    pub(crate) fn pending(&self) -> Net {
-        let net = |allocated: &AtomicUsize, deallocated: &AtomicUsize, published: &AtomicUsize| {
+    /// Returns what the shard has counted, allocated less deallocated. Owner only.
+    #[inline(always)]
+    pub(crate) fn net(&self) -> Net {
+        let net = |allocated: &AtomicUsize, deallocated: &AtomicUsize| {
             allocated
                 .load(Relaxed)
                 .wrapping_sub(deallocated.load(Relaxed))
-                .wrapping_sub(published.load(Relaxed))
                 .cast_signed()
         };
         Net {
-            bytes: net(
-                &self.bytes_allocated,
-                &self.bytes_deallocated,
-                &self.published_bytes,
-            ),
-            blocks: net(
-                &self.allocations,
-                &self.deallocations,
-                &self.published_blocks,
-            ),
+            bytes: net(&self.bytes_allocated, &self.bytes_deallocated),
+            blocks: net(&self.allocations, &self.deallocations),
         }
     }
 
-    /// Notes that everything counted has become part of the shared totals. Owner only.
-    pub(crate) fn note_all_published(&self) {
-        let net = |allocated: &AtomicUsize, deallocated: &AtomicUsize, published: &AtomicUsize| {
-            let net = allocated
-                .load(Relaxed)
-                .wrapping_sub(deallocated.load(Relaxed));
-            published.store(net, Relaxed);
-        };
-        net(
-            &self.bytes_allocated,
-            &self.bytes_deallocated,
-            &self.published_bytes,
-        );
-        net(
-            &self.allocations,
-            &self.deallocations,
-            &self.published_blocks,
-        );
+    /// Returns what of it is in the shared totals. Owner only.
+    #[inline(always)]
+    pub(crate) fn published(&self) -> Net {
+        Net {
+            bytes: self.published_bytes.load(Relaxed).cast_signed(),
+            blocks: self.published_blocks.load(Relaxed).cast_signed(),
+        }
+    }
+
+    /// Notes what of it is in the shared totals from now on. Owner only.
+    #[inline(always)]
+    pub(crate) fn note_published(&self, net: Net) {
+        self.published_bytes
+            .store(net.bytes.cast_unsigned(), Relaxed);
+        self.published_blocks
+            .store(net.blocks.cast_unsigned(), Relaxed);
     }
 
     /// Counts one write to the shared line. Owner only.
@@ -198,16 +188,9 @@ impl Shard {
         self.threshold.load(Relaxed)
     }
 
-    /// Puts the shard under a threshold, with `pending` bytes inside it, and returns the room that
-    /// leaves. Owner only.
-    pub(crate) fn set_threshold(&self, threshold: usize, pending: isize) -> Room {
+    /// Puts the shard under a threshold; under none, 0, when its owner leaves. Owner only.
+    pub(crate) fn set_threshold(&self, threshold: usize) {
         self.threshold.store(threshold, Relaxed);
-        Room::around(pending, threshold)
-    }
-
-    /// Puts the shard under no threshold. Owner only; it leaves.
-    pub(crate) fn clear_threshold(&self) {
-        self.threshold.store(0, Relaxed);
     }
 
     /// Remembers the counters as the new owner finds them.
@@ -258,7 +241,7 @@ impl Shard {
     #[inline]
     pub(crate) fn add_allocated(&self, totals: &mut Totals) {
         let add = |total: &mut usize, counter: &AtomicUsize| {
-            *total = total.wrapping_add(counter.load(Relaxed));
+            *total = total.wrapping_add(counter.load(Acquire));
         };
         add(&mut totals.bytes_allocated, &self.bytes_allocated);
         add(&mut totals.allocations, &self.allocations);
