@@ -31,8 +31,13 @@
 //! A trigger's [`Watermark`] is decided on two levels. As long as the published total plus the error bound is
 //! below the limit, so is the truth, and a publish does no more than that comparison, on the line it owns
 //! anyway. Otherwise [`Ledger::consult`] takes the exact sum and decides on the figure that was certainly
-//! reached. So no limit is fired early, and none is missed: whoever publishes while the exact figure is at or
-//! above the limit finds it so.
+//! reached. So no limit is fired early, and none is missed: whoever adds to the total while the exact figure is
+//! at or above the limit finds it so, unless it is by less than what other threads freed while the sum was
+//! taken; then the next publish decides.
+//!
+//! The bound is read after the total has been added to: a thread that came and holds something back by then is
+//! in it, and one that has left it since published later, and decides itself (model:
+//! `a_publish_reckons_with_a_thread_that_came_before_it`).
 //!
 //! Sums cost nothing until the total is within the bound of the limit, and from there one per publish: at
 //! most about two per thread on a straight approach, since a thread has to fill a threshold to publish. It is
@@ -97,6 +102,23 @@ impl Attention {
     }
 }
 
+/// What the published total says of a figure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Estimate {
+    total: usize,
+    /// By how much it may be off.
+    bound: usize,
+    /// The total was the figure, not only near it.
+    exact: bool,
+}
+
+impl Estimate {
+    /// Returns the most that the figure may be.
+    pub(crate) const fn most(&self) -> usize {
+        self.total.saturating_add(self.bound)
+    }
+}
+
 /// What every look reads and hardly anything writes: another cache line.
 #[derive(Debug)]
 struct Terms {
@@ -104,6 +126,9 @@ struct Terms {
     threshold: AtomicUsize,
     /// Bytes by which the published total may be off.
     error_bound: AtomicUsize,
+    /// How often the bound has widened. Who finds the bound zero and this unchanged over a look at the
+    /// total knows that nobody held anything back from it.
+    widenings: AtomicUsize,
     /// Not zero while a watermark measures what is allocated, which balanced traffic never publishes: then
     /// every look has to consult. Written by triggers.
     traffic_watched: AtomicUsize,
@@ -127,6 +152,7 @@ impl Ledger {
                 terms: CachePadded::new(Terms {
                     threshold: AtomicUsize::new(DEFAULT_THRESHOLD),
                     error_bound: AtomicUsize::new(0),
+                    widenings: AtomicUsize::new(0),
                     traffic_watched: AtomicUsize::new(0),
                 }),
                 watermarks: Registry::new(),
@@ -231,7 +257,7 @@ impl Ledger {
 
     #[inline(always)]
     fn add(&self, net: Net) -> Attention {
-        let near = self.published.add(net, self.error_bound());
+        let near = self.published.add(net, || self.error_bound());
         Attention::if_any(near | self.is_traffic_watched())
     }
 
@@ -260,6 +286,7 @@ impl Ledger {
     fn widen_bound(&self, by: usize) {
         if by != 0 {
             self.terms.error_bound.fetch_add(by, Relaxed);
+            self.terms.widenings.fetch_add(1, Release);
         }
     }
 
@@ -274,12 +301,12 @@ impl Ledger {
     pub(crate) fn consult(&self, sum: impl Fn() -> Sum) {
         for mark in self.watermarks.used() {
             let Some(armed) = mark.armed() else { continue };
-            if let Some((total, bound)) = self.estimate(armed.measure) {
-                if total.saturating_add(bound) < armed.limit {
+            if let Some(estimate) = self.estimate(armed.measure) {
+                if estimate.most() < armed.limit {
                     continue;
                 }
-                if bound == 0 {
-                    mark.reach(armed, total, Evidence::Published);
+                if estimate.exact {
+                    mark.reach(armed, estimate.total, Evidence::Published);
                     continue;
                 }
             }
@@ -290,20 +317,27 @@ impl Ledger {
         }
     }
 
-    /// Returns the published total of a measure and the bound of its error; `None` for what is never
-    /// published. The total is read first: if the bound is then zero, the total was exact.
-    pub(crate) fn estimate(&self, measure: Measure) -> Option<(usize, usize)> {
-        match measure {
-            Measure::LiveBytes => {
-                let total = self.published.live_bytes();
-                Some((total, self.error_bound()))
-            }
-            Measure::LiveBlocks => {
-                let total = self.published.live_blocks();
-                Some((total, blocks_bound(self.error_bound())))
-            }
-            Measure::AllocatedBytes => None,
-        }
+    /// Returns what the published total says of a measure; `None` for what is never published.
+    ///
+    /// The bound is read before the total: a thread that has left the bound by then has published what
+    /// it had (`Release` in `narrow_bound`, `Acquire` here), so the total has it. A thread that counted
+    /// in batches before the total was read has widened the bound before that, so it is in the bound, or
+    /// has left it as above, or the bound has widened since; then the total is not taken for exact
+    /// (model: `a_total_is_not_exact_while_a_thread_in_batches_comes_and_goes`).
+    pub(crate) fn estimate(&self, measure: Measure) -> Option<Estimate> {
+        let widenings = self.terms.widenings.load(Acquire);
+        let bytes = self.terms.error_bound.load(Acquire);
+        let (total, bound) = match measure {
+            Measure::LiveBytes => (self.published.live_bytes(), bytes),
+            Measure::LiveBlocks => (self.published.live_blocks(), blocks_bound(bytes)),
+            Measure::AllocatedBytes => return None,
+        };
+        let exact = bound == 0 && self.terms.widenings.load(Relaxed) == widenings;
+        Some(Estimate {
+            total,
+            bound,
+            exact,
+        })
     }
 
     /// Hands out a watermark that is not armed; `None` when there is no memory for another.

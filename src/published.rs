@@ -68,14 +68,14 @@ impl Published {
     }
 
     /// Adds to the totals; returns whether one of them, off by as much as `error_bound` bytes, may have
-    /// reached its mark.
+    /// reached its mark. The bound is asked for once the total is added to.
     #[inline(always)]
-    pub(crate) fn add(&self, net: Net, error_bound: usize) -> bool {
+    pub(crate) fn add(&self, net: Net, error_bound: impl Fn() -> usize) -> bool {
         let mut near = false;
         if net.blocks != 0 {
             let by = net.blocks.cast_unsigned();
             let after = live(self.blocks.fetch_add(by, AcqRel).wrapping_add(by));
-            let most = after.saturating_add(blocks_bound(error_bound));
+            let most = after.saturating_add(blocks_bound(error_bound()));
             near |= most >= self.blocks_mark.load(Relaxed);
         }
         if net.bytes != 0 {
@@ -83,7 +83,7 @@ impl Published {
             let before = self.bytes.fetch_add(by, AcqRel);
             let after = live(before.wrapping_add(by));
             self.raise_peak(live(before).max(after));
-            near |= after.saturating_add(error_bound) >= self.bytes_mark.load(Relaxed);
+            near |= after.saturating_add(error_bound()) >= self.bytes_mark.load(Relaxed);
         }
         near
     }

@@ -9,46 +9,30 @@
 //! notes what the collection begins with. [`Trigger::collected`] ends the cycle: it takes the exact figures again,
 //! asks the policy for the next limit, arms the watermark with it and looks at once whether it is reached already,
 //! so that nothing allocated in between is lost.
+//!
+//! # Locks
+//!
+//! Publishing threads take none. `policy` is held from the start of [`Trigger::collected`] to its end, so that one
+//! cycle ends at a time; `history` for a few instructions, and never while the policy is asked. So a policy may
+//! allocate, take its time and look at its own trigger, but not end a cycle of it.
+
+mod announcement;
+mod history;
+mod waiters;
 
 use std::fmt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::policy::{Cycle, Policy, Resumable};
+pub use announcement::{Announcement, TriggerError};
+
+use crate::policy::{Policy, Resumable};
 use crate::report::{Cause, Report};
 use crate::sum::Sum;
 use crate::watch::{Watch, Watched};
 use crate::watermark::{Evidence, Measure, Watermark};
-
-/// What becomes of a request that was announced to a trigger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use]
-pub enum Announcement {
-    /// It fits below the limit.
-    Fits,
-    /// It does not, and a collection is due that will take it into account.
-    Collect,
-    /// It did not fit even after a collection that took it into account: the policy has refused it.
-    Refused,
-}
-
-/// Why a trigger could not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TriggerError {
-    /// The system has no memory for what publishing threads have to see.
-    OutOfMemory,
-}
-
-impl fmt::Display for TriggerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::OutOfMemory => f.write_str("no memory for another trigger"),
-        }
-    }
-}
-
-impl std::error::Error for TriggerError {}
+use history::History;
+use waiters::Waiters;
 
 /// Decides when to collect.
 ///
@@ -133,30 +117,10 @@ pub struct Trigger<'a, P: Policy = Box<dyn Policy>> {
     account: &'a dyn Watched,
     mark: &'a Watermark,
     measure: Measure,
-    history: Mutex<History<P>>,
-    /// Whether a thread is asleep for all that wait.
-    leading: Mutex<bool>,
-    /// Told when that thread leaves.
-    left: Condvar,
-}
-
-/// What only a trigger's own threads touch.
-struct History<P> {
-    policy: P,
-    cycles: u64,
-    collecting: Duration,
-    mutating: Duration,
-    bytes_allocated: u64,
-    /// When the last cycle ended, and the bytes allocated by then.
-    ended: Instant,
-    allocated: usize,
-    /// What the collection under way began with, and when.
-    begun: Option<(usize, Instant)>,
-    /// The largest request announced since the last cycle ended, 0 for none.
-    request: usize,
-    /// The request that the last cycle did not make room for, 0 for none.
-    refused: usize,
-    cause: Option<Cause>,
+    /// Held while a cycle ends.
+    policy: Mutex<P>,
+    history: Mutex<History>,
+    waiters: Waiters,
 }
 
 impl<'a, P: Policy> Trigger<'a, P> {
@@ -166,33 +130,29 @@ impl<'a, P: Policy> Trigger<'a, P> {
     ///
     /// [`TriggerError::OutOfMemory`] when there is no memory for another.
     pub fn new(account: &'a impl Watch, measure: Measure, policy: P) -> Result<Self, TriggerError> {
+        // The policy's code comes first: if it panics, there is nothing to take back yet.
+        let limit = policy.initial_limit();
+        let growth_steps = policy.growth_steps();
         let ledger = account.ledger();
         let mark = ledger.claim_watermark().ok_or(TriggerError::OutOfMemory)?;
-        let limit = policy.initial_limit();
         let allocated = account.sum().totals.bytes_allocated;
         let trigger = Self {
             account,
             mark,
             measure,
-            history: Mutex::new(History {
-                policy,
-                cycles: 0,
-                collecting: Duration::ZERO,
-                mutating: Duration::ZERO,
-                bytes_allocated: 0,
-                ended: Instant::now(),
-                allocated,
-                begun: None,
-                request: 0,
-                refused: 0,
-                cause: None,
-            }),
-            leading: Mutex::new(false),
-            left: Condvar::new(),
+            policy: Mutex::new(policy),
+            history: Mutex::new(History::new(allocated, growth_steps)),
+            waiters: Waiters::default(),
         };
-        ledger.arm(mark, measure, limit, allocated);
-        account.consult();
+        trigger.arm(limit, allocated);
         Ok(trigger)
+    }
+
+    /// Arms a new generation and looks whether its limit is reached already.
+    fn arm(&self, limit: usize, allocated: usize) {
+        let ledger = self.account.ledger();
+        ledger.arm(self.mark, self.measure, limit, allocated);
+        self.account.consult();
     }
 
     /// Returns whether a collection is due and the caller is the one to run it: of all threads that poll or wait, one gets
@@ -214,15 +174,15 @@ impl<'a, P: Policy> Trigger<'a, P> {
         // Publishing threads need not come back for this limit.
         self.account.ledger().refresh_marks();
         let sum = self.account.sum();
-        let mut history = self.history();
-        let live = self.figure(&sum, history.allocated);
         let (figure, evidence) = self.mark.reached();
-        history.begun = Some((live, Instant::now()));
-        history.cause = Some(Cause {
+        let cause = Cause {
             limit: self.mark.limit(),
             figure,
             evidence,
-        });
+        };
+        let mut history = self.history();
+        let live = self.figure(&sum, history.allocated);
+        history.begin(live, cause);
         true
     }
 
@@ -238,45 +198,8 @@ impl<'a, P: Policy> Trigger<'a, P> {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    /// One of the waiting threads, the leader, sleeps where publishing threads can wake it; the others wait for its place.
     fn wait_until(&self, deadline: Option<Instant>) -> bool {
-        let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let mut leading = lock(&self.leading);
-        while *leading {
-            if self.poll() {
-                return true;
-            }
-            leading = match left() {
-                Some(Duration::ZERO) => return false,
-                Some(left) => {
-                    let waited = self.left.wait_timeout(leading, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => {
-                    let waited = self.left.wait(leading);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
-            };
-        }
-        *leading = true;
-        drop(leading);
-
-        let mut due = self.mark.enter(std::thread::current());
-        let won = loop {
-            if due && self.poll() {
-                break true;
-            }
-            match left() {
-                Some(Duration::ZERO) => break false,
-                Some(left) => std::thread::park_timeout(left),
-                None => std::thread::park(),
-            }
-            due = self.mark.is_due();
-        };
-        self.mark.leave();
-        *lock(&self.leading) = false;
-        self.left.notify_all();
-        won
+        self.waiters.wait(self.mark, || self.poll(), deadline)
     }
 
     /// Announces that `amount` (bytes or blocks, in the trigger's measure) are about to be allocated in one go, so that a
@@ -286,23 +209,21 @@ impl<'a, P: Policy> Trigger<'a, P> {
     /// again: it then fits, or is refused. A refusal stands until the next collection, whatever it was for; so a
     /// program that keeps asking for what it can not have does not keep collecting.
     pub fn announce(&self, amount: usize) -> Announcement {
-        let limit = self.mark.limit();
-        if let Some((total, bound)) = self.account.ledger().estimate(self.measure)
-            && total.saturating_add(bound).saturating_add(amount) < limit
-        {
+        let estimate = self.account.ledger().estimate(self.measure);
+        if estimate.is_some_and(|it| it.most().saturating_add(amount) < self.mark.limit()) {
             return Announcement::Fits;
         }
-        let armed = self.mark.armed();
         let mut history = self.history();
+        // A cycle that ends is armed under the same lock: this limit is that of this arming.
+        let armed = self.mark.armed();
         let live = self.figure(&self.account.sum(), history.allocated);
         let needed = live.saturating_add(amount);
-        if needed < limit {
+        if needed < self.mark.limit() {
             return Announcement::Fits;
         }
-        if history.refused != 0 && amount >= history.refused {
+        if !history.request(amount) {
             return Announcement::Refused;
         }
-        history.request = history.request.max(amount);
         drop(history);
         if let Some(armed) = armed {
             self.mark.reach(armed, needed, Evidence::Request);
@@ -314,48 +235,35 @@ impl<'a, P: Policy> Trigger<'a, P> {
     /// once if that is reached already.
     ///
     /// May also be called after a collection that this trigger did not ask for.
+    ///
+    /// # Panics
+    ///
+    /// When the policy does. The trigger is then armed with the limit it had, as if the cycle had not ended.
     pub fn collected(&self, pause: Duration) {
-        let mut history = self.history();
-        let history = &mut *history;
+        let mut policy = lock(&self.policy);
         self.mark.withdraw(false);
         let sum = self.account.sum();
-        let allocated = sum.totals.bytes_allocated;
         let now = Instant::now();
-        let since = now.saturating_duration_since(history.ended);
+        let history = self.history();
         let live = self.figure(&sum, history.allocated);
-        let (before, mutator) = match history.begun.take() {
-            Some((live, at)) => (live, at.saturating_duration_since(history.ended)),
-            None => (live, since.saturating_sub(pause)),
-        };
         // What is measured from the last cycle starts from nothing.
         let after = match self.measure {
             Measure::AllocatedBytes => 0,
             Measure::LiveBytes | Measure::LiveBlocks => live,
         };
-        let fresh = allocated.wrapping_sub(history.allocated);
-        let cycle = Cycle::new(before, after)
-            .with_allocated(fresh)
-            .with_request(history.request)
-            .with_limit(self.mark.limit())
-            .with_pause(pause)
-            .with_mutator(mutator);
-        let limit = history.policy.next_limit(&cycle);
-        history.cycles += 1;
-        history.collecting = history.collecting.saturating_add(pause);
-        history.mutating = history.mutating.saturating_add(mutator);
-        history.bytes_allocated = history.bytes_allocated.saturating_add(fresh as u64);
-        history.ended = now;
-        history.allocated = allocated;
-        history.refused = if cycle.request != 0 && !cycle.fits(limit) {
-            cycle.request
-        } else {
-            0
-        };
-        history.request = 0;
-        self.account
-            .ledger()
-            .arm(self.mark, self.measure, limit, allocated);
-        self.account.consult();
+        let cycle = history
+            .cycle(live, after, sum.totals.bytes_allocated, pause, now)
+            .with_limit(self.mark.limit());
+        drop(history);
+
+        let unless_it_panics = Rearm(self);
+        let limit = policy.next_limit(&cycle);
+        let growth_steps = policy.growth_steps();
+        std::mem::forget(unless_it_panics);
+
+        let mut history = self.history();
+        history.end(&cycle, limit, growth_steps, now);
+        self.arm(limit, history.allocated);
     }
 
     /// Returns the limit in force, in the trigger's measure.
@@ -384,7 +292,7 @@ impl<'a, P: Policy> Trigger<'a, P> {
             bytes_allocated: history.bytes_allocated,
             limit: self.limit(),
             headroom,
-            growth_steps: history.policy.growth_steps(),
+            growth_steps: history.growth_steps,
             cause: history.cause,
         }
     }
@@ -395,7 +303,7 @@ impl<'a, P: Policy> Trigger<'a, P> {
     where
         P: Resumable,
     {
-        self.history().policy.state()
+        lock(&self.policy).state()
     }
 
     /// The figure that the trigger measures, not below the truth; `since` is where allocated bytes are counted from.
@@ -407,7 +315,7 @@ impl<'a, P: Policy> Trigger<'a, P> {
         }
     }
 
-    fn history(&self) -> MutexGuard<'_, History<P>> {
+    fn history(&self) -> MutexGuard<'_, History> {
         lock(&self.history)
     }
 }
@@ -415,6 +323,16 @@ impl<'a, P: Policy> Trigger<'a, P> {
 /// A policy that panicked has left no state of ours half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Arms a trigger again as it was, when dropped.
+struct Rearm<'a, P: Policy>(&'a Trigger<'a, P>);
+
+impl<P: Policy> Drop for Rearm<'_, P> {
+    fn drop(&mut self) {
+        let history = self.0.history();
+        self.0.arm(self.0.limit(), history.allocated);
+    }
 }
 
 /// A publishing thread that still looks at the watermark finds a generation that is over.

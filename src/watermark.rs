@@ -25,13 +25,14 @@
 //! # Memory orderings
 //!
 //! The word is written `Release` by `arm` and read `Acquire` by `armed`, so the limit read is that of the
-//! generation or a newer one, and with a newer one the compare-and-swap fails. That a crossing is not lost
+//! generation or a newer one, and with a newer one the compare-and-swap fails. Every change of the word is a
+//! read-modify-write, which the sleeper relies on ([`sleeper`](crate::sleeper)). That a crossing is not lost
 //! between a publish and an arming is the ledger's part ([`Ledger`](crate::ledger)).
 
 use crate::registry::Slot;
 use crate::sleeper::Sleeper;
 use crate::sum::Sum;
-use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{AtomicUsize, Handle, const_fn};
 
 /// What a limit is a limit of.
@@ -145,7 +146,9 @@ impl Watermark {
         self.base.store(base, Relaxed);
         let word = self.word.load(Relaxed);
         let next = (word & !STATE).wrapping_add(GENERATION) | ARMED;
-        self.word.store(next, Release);
+        // Not a plain store: whoever has entered the sleeper in the meantime must stay ordered before the
+        // thread that will reach this limit.
+        self.word.swap(next, AcqRel);
     }
 
     /// Leaves whatever state it is in for `TAKEN`, or for `IDLE` when the owner is done with it.
@@ -178,6 +181,9 @@ impl Watermark {
     /// Makes it due, on a figure that was reached while `armed` was in force; `false` when it was not in
     /// force any more. Wakes the sleeper.
     pub(crate) fn reach(&self, armed: Armed, figure: usize, evidence: Evidence) -> bool {
+        if self.word.load(Relaxed) != armed.word {
+            return false;
+        }
         // Before the word says so; of several threads that see the same crossing, the figure may be any
         // one's.
         self.figure.store(figure, Relaxed);
