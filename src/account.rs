@@ -58,6 +58,12 @@ impl Account {
         self.attend(self.ledger.publish_shared(&self.outside, operation, bytes));
     }
 
+    /// Counts an operation of a thread that has no shard and whose bytes were reserved.
+    pub(crate) fn count_reserved_outside(&self, operation: Operation, bytes: usize) {
+        let ledger = &self.ledger;
+        self.attend(ledger.count_reserved_shared(&self.outside, operation, bytes));
+    }
+
     /// Returns how often anyone has written to the shared line.
     pub(crate) fn publishes(&self) -> usize {
         self.shards()

@@ -17,15 +17,6 @@
 //! The shard's own state is settled before the shared totals change, so whatever the
 //! publish sets off finds nothing left to publish twice.
 //!
-//! # The error bound
-//!
-//! A shard under threshold `t` holds back at most `t − 1` bytes in either direction, so
-//! the published total is off by at most the sum of `t − 1` over the shards in use:
-//! that sum is kept ([`Ledger::error_bound`]) and moves only when a shard changes
-//! hands or threshold. It grows before a shard's room widens and shrinks after it
-//! has narrowed, so it is never too small (model:
-//! `a_threshold_change_under_load_keeps_the_bound`).
-//!
 //! # Limits
 //!
 //! A trigger's [`Watermark`] is decided on two levels. As long as the published total plus the error bound is
@@ -48,12 +39,8 @@
 //!
 //! Under a bound of zero (every thread counts exactly) the published total is the truth, and decides alone.
 //!
-//! # Memory orderings
-//!
-//! The error bound shrinks `Release` and is read `Acquire`: a reader that sees it narrowed also sees what was
-//! published before it could be. It grows `Relaxed`, before anything is held back under it, so whoever is
-//! ordered after such an operation sees it grown. The threshold is a figure that may be old: `Relaxed`. For the
-//! totals see [`published`](crate::published), for the exact sum [`shard`](crate::shard).
+//! Memory orderings are argued where the atomics are: [`published`](crate::published), [`terms`](crate::terms),
+//! [`shard`](crate::shard).
 
 use crossbeam_utils::CachePadded;
 
@@ -63,19 +50,9 @@ use crate::registry::Registry;
 use crate::room::Room;
 use crate::shard::Shard;
 use crate::sum::Sum;
-use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicUsize, Mutex, const_fn};
+use crate::sync::{Mutex, const_fn};
+use crate::terms::Terms;
 use crate::watermark::{Evidence, Measure, Watermark};
-
-/// 16 KiB: at 64 bytes a block, one shared write in 256 operations at most, a cost that
-/// disappears in the operations themselves; and with a hundred threads the published
-/// total is still within 1.6 MiB.
-pub(crate) const DEFAULT_THRESHOLD: usize = 16 * 1024;
-
-/// The largest threshold, in bytes: 1 GiB, or 128 KiB where pointers have 32 bits. It
-/// keeps the error bound of a million threads (of 16,384 on 32 bits) far from the width
-/// of a pointer, and two thresholds, the most room there is, inside a signed word.
-pub(crate) const MAX_THRESHOLD: usize = if usize::BITS >= 64 { 1 << 30 } else { 1 << 17 };
 
 /// Pending blocks at which a shard under `threshold` publishes.
 const fn block_threshold(threshold: usize) -> usize {
@@ -97,8 +74,12 @@ pub(crate) enum Attention {
 
 impl Attention {
     #[inline]
-    fn if_any(needed: bool) -> Self {
+    pub(crate) fn if_any(needed: bool) -> Self {
         if needed { Self::Needed } else { Self::None }
+    }
+
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self::if_any(self == Self::Needed || other == Self::Needed)
     }
 }
 
@@ -119,26 +100,11 @@ impl Estimate {
     }
 }
 
-/// What every look reads and hardly anything writes: another cache line.
-#[derive(Debug)]
-struct Terms {
-    /// The threshold for shards that look from now on.
-    threshold: AtomicUsize,
-    /// Bytes by which the published total may be off.
-    error_bound: AtomicUsize,
-    /// How often the bound has widened. Who finds the bound zero and this unchanged over a look at the
-    /// total knows that nobody held anything back from it.
-    widenings: AtomicUsize,
-    /// Not zero while a watermark measures what is allocated, which balanced traffic never publishes: then
-    /// every look has to consult. Written by triggers.
-    traffic_watched: AtomicUsize,
-}
-
 /// The published totals of one account and the terms under which its shards publish.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) published: CachePadded<Published>,
-    terms: CachePadded<Terms>,
+    pub(crate) terms: CachePadded<Terms>,
     watermarks: Registry<Watermark, WATERMARKS>,
     /// Held by triggers while they change which watermarks there are. Publishing threads never take it.
     watching: Mutex<()>,
@@ -149,21 +115,17 @@ impl Ledger {
         pub(crate) const fn new() -> Self {
             Self {
                 published: CachePadded::new(Published::new()),
-                terms: CachePadded::new(Terms {
-                    threshold: AtomicUsize::new(DEFAULT_THRESHOLD),
-                    error_bound: AtomicUsize::new(0),
-                    widenings: AtomicUsize::new(0),
-                    traffic_watched: AtomicUsize::new(0),
-                }),
+                terms: CachePadded::new(Terms::new()),
                 watermarks: Registry::new(),
                 watching: Mutex::new(()),
             }
         }
     }
 
-    /// Puts a shard that was just claimed, and has nothing pending, under `threshold`.
+    /// Puts a shard that was just claimed, and has nothing pending, under `threshold`, or a lower one near
+    /// the hard limit.
     pub(crate) fn admit(&self, shard: &Shard, threshold: usize) -> Room {
-        self.widen_bound(threshold.wrapping_sub(1));
+        let threshold = self.widen_to(threshold, 1);
         shard.note_found();
         shard.set_threshold(threshold);
         Room::around(0, threshold)
@@ -172,7 +134,7 @@ impl Ledger {
     /// Publishes what is pending in a shard whose owner leaves, and takes it off the bound.
     pub(crate) fn dismiss(&self, shard: &Shard) -> Attention {
         let attention = self.publish(shard);
-        self.narrow_bound(shard.threshold().wrapping_sub(1));
+        self.terms.narrow_bound(shard.threshold().wrapping_sub(1));
         shard.set_threshold(0);
         attention
     }
@@ -180,44 +142,71 @@ impl Ledger {
     /// Looks at a shard after an operation of `bytes` that found no room: publishes if something is
     /// due, and makes room under the present threshold.
     pub(crate) fn settle(&self, shard: &Shard, bytes: usize) -> (Room, Attention) {
-        let threshold = self.threshold();
+        let before = shard.threshold();
+        let threshold = self.widen_to(self.terms.threshold(), before);
         let net = shard.net();
         let pending = net - shard.published();
         let due = pending.bytes.unsigned_abs() >= threshold
             || bytes >= threshold
             || pending.blocks.unsigned_abs() >= block_threshold(threshold);
-        if due {
-            return self.flush(shard, threshold);
-        }
-        let room = self.bring_under(shard, threshold, pending.bytes);
-        (room, Attention::if_any(self.is_traffic_watched()))
+        let (left, attention) = if due {
+            (0, self.publish_pending(shard, net, pending))
+        } else {
+            (
+                pending.bytes,
+                Attention::if_any(self.terms.is_traffic_watched()),
+            )
+        };
+        self.narrow_to(shard, threshold, before);
+        (Room::around(left, threshold), attention)
     }
 
-    /// Publishes what is pending, and makes room under `threshold`.
-    pub(crate) fn flush(&self, shard: &Shard, threshold: usize) -> (Room, Attention) {
-        let attention = self.publish(shard);
-        (self.bring_under(shard, threshold, 0), attention)
-    }
-
-    /// Makes room under `threshold` around what is pending, which is inside it.
-    #[inline]
-    fn bring_under(&self, shard: &Shard, threshold: usize, pending: isize) -> Room {
+    /// Publishes what is pending, and makes room under the present threshold.
+    pub(crate) fn flush(&self, shard: &Shard) -> (Room, Attention) {
         let before = shard.threshold();
-        if threshold != before {
-            self.widen_bound(threshold.saturating_sub(before));
-            shard.set_threshold(threshold);
-            self.narrow_bound(before.saturating_sub(threshold));
+        let threshold = self.widen_to(self.terms.threshold(), before);
+        let attention = self.publish(shard);
+        self.narrow_to(shard, threshold, before);
+        (Room::around(0, threshold), attention)
+    }
+
+    /// Publishes what is pending, and takes the shard off the bound: under a threshold of one it holds
+    /// nothing back.
+    pub(crate) fn tighten(&self, shard: &Shard) -> Attention {
+        let attention = self.publish(shard);
+        self.narrow_to(shard, 1, shard.threshold());
+        attention
+    }
+
+    /// Widens the bound for a shard that goes from the threshold `before` to `threshold`, and returns the
+    /// one it may go to. To go down it has to publish first, then [`narrow_to`](Self::narrow_to).
+    #[inline]
+    fn widen_to(&self, threshold: usize, before: usize) -> usize {
+        if threshold == before && self.terms.hard_limit() == usize::MAX {
+            return threshold;
         }
-        Room::around(pending, threshold)
+        self.widen_within_limit(threshold, before)
+    }
+
+    #[inline]
+    fn narrow_to(&self, shard: &Shard, threshold: usize, before: usize) {
+        if threshold != before {
+            shard.set_threshold(threshold);
+            self.terms.narrow_bound(before.saturating_sub(threshold));
+        }
     }
 
     /// Publishes everything pending.
     #[inline]
-    fn publish(&self, shard: &Shard) -> Attention {
+    pub(crate) fn publish(&self, shard: &Shard) -> Attention {
         let net = shard.net();
-        let pending = net - shard.published();
+        self.publish_pending(shard, net, net - shard.published())
+    }
+
+    #[inline]
+    fn publish_pending(&self, shard: &Shard, net: Net, pending: Net) -> Attention {
         if pending == Net::default() {
-            return Attention::if_any(self.is_traffic_watched());
+            return Attention::if_any(self.terms.is_traffic_watched());
         }
         shard.note_published(net);
         shard.note_publish();
@@ -256,44 +245,9 @@ impl Ledger {
     }
 
     #[inline(always)]
-    fn add(&self, net: Net) -> Attention {
-        let near = self.published.add(net, || self.error_bound());
-        Attention::if_any(near | self.is_traffic_watched())
-    }
-
-    #[inline]
-    fn is_traffic_watched(&self) -> bool {
-        self.terms.traffic_watched.load(Relaxed) != 0
-    }
-
-    /// Returns the threshold for shards that look from now on, in bytes, at least 1.
-    #[inline]
-    pub(crate) fn threshold(&self) -> usize {
-        self.terms.threshold.load(Relaxed)
-    }
-
-    /// Sets it; `threshold` is from 1 to [`MAX_THRESHOLD`].
-    pub(crate) fn set_threshold(&self, threshold: usize) {
-        debug_assert!((1..=MAX_THRESHOLD).contains(&threshold));
-        self.terms.threshold.store(threshold, Relaxed);
-    }
-
-    /// Returns the bytes by which the published total may be off.
-    pub(crate) fn error_bound(&self) -> usize {
-        self.terms.error_bound.load(Acquire)
-    }
-
-    fn widen_bound(&self, by: usize) {
-        if by != 0 {
-            self.terms.error_bound.fetch_add(by, Relaxed);
-            self.terms.widenings.fetch_add(1, Release);
-        }
-    }
-
-    fn narrow_bound(&self, by: usize) {
-        if by != 0 {
-            self.terms.error_bound.fetch_sub(by, Release);
-        }
+    pub(crate) fn add(&self, net: Net) -> Attention {
+        let near = self.published.add(net, || self.terms.error_bound());
+        Attention::if_any(near | self.terms.is_traffic_watched())
     }
 
     /// Decides for every armed watermark that the published total has come near to. The caller has
@@ -325,14 +279,14 @@ impl Ledger {
     /// has left it as above, or the bound has widened since; then the total is not taken for exact
     /// (model: `a_total_is_not_exact_while_a_thread_in_batches_comes_and_goes`).
     pub(crate) fn estimate(&self, measure: Measure) -> Option<Estimate> {
-        let widenings = self.terms.widenings.load(Acquire);
-        let bytes = self.terms.error_bound.load(Acquire);
+        let widenings = self.terms.widenings();
+        let bytes = self.terms.error_bound();
         let (total, bound) = match measure {
             Measure::LiveBytes => (self.published.live_bytes(), bytes),
             Measure::LiveBlocks => (self.published.live_blocks(), blocks_bound(bytes)),
             Measure::AllocatedBytes => return None,
         };
-        let exact = bound == 0 && self.terms.widenings.load(Relaxed) == widenings;
+        let exact = bound == 0 && self.terms.widenings() == widenings;
         Some(Estimate {
             total,
             bound,
@@ -363,15 +317,15 @@ impl Ledger {
     pub(crate) fn refresh_marks(&self) {
         let _watching = self.watching.lock();
         let mut lowest = [usize::MAX; 2];
-        let mut traffic = 0;
+        let mut traffic = false;
         for armed in self.watermarks.used().filter_map(Watermark::armed) {
             match armed.measure {
                 Measure::LiveBytes => lowest[0] = lowest[0].min(armed.limit),
                 Measure::LiveBlocks => lowest[1] = lowest[1].min(armed.limit),
-                Measure::AllocatedBytes => traffic += 1,
+                Measure::AllocatedBytes => traffic = true,
             }
         }
-        self.terms.traffic_watched.store(traffic, Relaxed);
+        self.terms.set_traffic_watched(traffic);
         self.published.set_marks(lowest[0], lowest[1]);
     }
 }

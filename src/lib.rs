@@ -12,6 +12,7 @@ mod account;
 mod alloc;
 #[cfg(not(loom))]
 mod exit;
+mod hard_limit;
 #[cfg(not(loom))]
 mod heap;
 mod ledger;
@@ -32,6 +33,7 @@ mod shard;
 mod sleeper;
 mod sum;
 mod sync;
+mod terms;
 mod threshold;
 mod totals;
 #[cfg(not(loom))]
@@ -41,6 +43,7 @@ mod watermark;
 
 #[cfg(not(loom))]
 pub use alloc::TallyAlloc;
+pub use hard_limit::HardLimitError;
 #[cfg(not(loom))]
 pub use heap::{Heap, heap};
 #[cfg(not(loom))]

@@ -22,6 +22,7 @@ use std::cell::Cell;
 
 use crate::account::Account;
 use crate::exit;
+use crate::hard_limit::Admission;
 use crate::ledger::{Attention, Ledger};
 use crate::operation::Operation;
 use crate::room::Room;
@@ -89,15 +90,12 @@ pub(crate) fn close_room() {
 #[cold]
 #[inline(never)]
 pub(crate) fn look(operation: Operation, bytes: usize) {
-    LOCAL.with(|local| {
-        let Some(shard) = local.enter(|| ACCOUNT.ledger.threshold()) else {
-            return local.count_outside(operation, bytes);
-        };
-        if local.exact.replace(false) {
-            Ledger::note_all_published(shard);
+    LOCAL.with(|local| match local.enter_batched() {
+        Some(shard) => {
+            shard.count(operation, bytes);
+            local.adopt(ACCOUNT.ledger.settle(shard, bytes));
         }
-        shard.count(operation, bytes);
-        local.adopt(ACCOUNT.ledger.settle(shard, bytes));
+        None => local.count_outside(operation, bytes),
     });
 }
 
@@ -112,19 +110,65 @@ pub(crate) fn count_exact(operation: Operation, bytes: usize) {
     }
 }
 
-/// The thread's first operation in exact counting, or the first since one in batches. Under a
-/// threshold of one it adds nothing to the error bound.
+/// The thread's first operation in exact counting, or the first since one in batches.
 #[cold]
 #[inline(never)]
 fn first_exact(operation: Operation, bytes: usize) {
+    LOCAL.with(|local| match local.enter_exact() {
+        Some(shard) => ACCOUNT.attend(ACCOUNT.ledger.publish_one(shard, operation, bytes)),
+        None => local.count_outside(operation, bytes),
+    });
+}
+
+/// Returns whether there is a hard limit.
+#[inline(always)]
+pub(crate) fn is_limited() -> bool {
+    ACCOUNT.ledger.terms.hard_limit() != usize::MAX
+}
+
+/// Asks for leave for an operation that has no room, or is to be counted exactly.
+pub(crate) fn admit(exact: bool, operation: Operation, bytes: usize) -> Admission {
+    if operation.takes_back() || !is_limited() {
+        return Admission::Free;
+    }
     LOCAL.with(|local| {
-        let Some(shard) = local.enter(|| 1) else {
-            return local.count_outside(operation, bytes);
+        let batched = if exact {
+            local.enter_exact();
+            None
+        } else {
+            local.enter_batched()
         };
-        local.exact.set(true);
-        let (_, attention) = ACCOUNT.ledger.flush(shard, 1);
-        local.adopt((Room::none(), attention));
-        ACCOUNT.attend(ACCOUNT.ledger.publish_one(shard, operation, bytes));
+        match batched {
+            Some(shard) => ACCOUNT.ledger.admit_batched(shard, bytes),
+            None => ACCOUNT.ledger.admit_exact(bytes),
+        }
+    })
+}
+
+/// Counts an operation whose bytes were reserved.
+pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize) {
+    LOCAL.with(|local| {
+        let ledger = &ACCOUNT.ledger;
+        match local.owned() {
+            Some(shard) if exact => ACCOUNT.attend(ledger.count_reserved(shard, operation, bytes)),
+            Some(shard) => {
+                shard.count(operation, bytes);
+                local.adopt(ledger.settle(shard, 0));
+                ACCOUNT.attend(ledger.show_reserved());
+            }
+            None => ACCOUNT.count_reserved_outside(operation, bytes),
+        }
+    });
+}
+
+/// Takes back the reservation of an operation that failed.
+pub(crate) fn cancel(exact: bool, bytes: usize) {
+    LOCAL.with(|local| match local.owned().filter(|_| !exact) {
+        Some(shard) => {
+            ACCOUNT.ledger.cancel_batched(shard, bytes);
+            local.adopt(ACCOUNT.ledger.settle(shard, 0));
+        }
+        None => ACCOUNT.ledger.cancel_exact(bytes),
     });
 }
 
@@ -135,27 +179,55 @@ impl Local {
         ACCOUNT.attend(attention);
     }
 
+    /// Returns the thread's shard, counting in batches.
+    #[inline]
+    fn enter_batched(&self) -> Option<&'static Shard> {
+        let shard = self.enter(|| ACCOUNT.ledger.terms.threshold())?;
+        if self.exact.replace(false) {
+            Ledger::note_all_published(shard);
+        }
+        Some(shard)
+    }
+
+    /// Returns the thread's shard, counting exactly: under a threshold of one, where it adds nothing to the
+    /// error bound, and without room.
+    fn enter_exact(&self) -> Option<&'static Shard> {
+        let shard = self.enter(|| 1)?;
+        if !self.exact.replace(true) {
+            self.adopt((Room::none(), ACCOUNT.ledger.tighten(shard)));
+        }
+        Some(shard)
+    }
+
     fn count_outside(&self, operation: Operation, bytes: usize) {
         // What did not fit was taken off all the same, and must not run out of numbers.
         self.room.set(Room::none());
         ACCOUNT.count_outside(operation, bytes);
     }
 
-    /// Returns the thread's shard; a new thread claims one, under `threshold`. While it does, its
-    /// stage is `Outside`, so an allocation made on the way is counted and does not come back here.
+    /// Returns the thread's shard; a new thread claims one, under `threshold`.
+    #[inline]
     fn enter(&self, threshold: impl Fn() -> usize) -> Option<&'static Shard> {
         if self.stage.get() == Stage::New {
-            self.stage.set(Stage::Outside);
-            let claimed = exit::arm().then(|| ACCOUNT.claim(threshold())).flatten();
-            if let Some((shard, room)) = claimed {
-                self.shard.set(shard);
-                self.room.set(room);
-                self.stage.set(Stage::Counting);
-            } else {
-                self.stage.set(Stage::New);
-            }
+            self.claim(threshold());
         }
         self.owned()
+    }
+
+    /// Claims a shard. In the meantime the stage is `Outside`, so an allocation made on the way is counted
+    /// and does not come back here.
+    #[cold]
+    #[inline(never)]
+    fn claim(&self, threshold: usize) {
+        self.stage.set(Stage::Outside);
+        let claimed = exit::arm().then(|| ACCOUNT.claim(threshold)).flatten();
+        if let Some((shard, room)) = claimed {
+            self.shard.set(shard);
+            self.room.set(room);
+            self.stage.set(Stage::Counting);
+        } else {
+            self.stage.set(Stage::New);
+        }
     }
 
     fn owned(&self) -> Option<&'static Shard> {
@@ -182,7 +254,7 @@ pub(crate) fn flush() {
     LOCAL.with(|local| {
         // Exact counting has nothing pending, and keeps to its own threshold.
         if let Some(shard) = local.owned().filter(|_| !local.exact.get()) {
-            local.adopt(ACCOUNT.ledger.flush(shard, ACCOUNT.ledger.threshold()));
+            local.adopt(ACCOUNT.ledger.flush(shard));
         }
     });
 }

@@ -14,6 +14,16 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    /// Splits a reallocation into what it is and the bytes by which it changed.
+    #[inline(always)]
+    pub(crate) const fn resize(old: usize, new: usize) -> (Self, usize) {
+        if new >= old {
+            (Self::Grow, new.wrapping_sub(old))
+        } else {
+            (Self::Shrink, old.wrapping_sub(new))
+        }
+    }
+
     #[inline(always)]
     pub(crate) const fn takes_back(self) -> bool {
         matches!(self, Self::Deallocate | Self::Shrink)

@@ -88,6 +88,33 @@ impl Published {
         near
     }
 
+    /// Returns whether the live bytes, off by as much as `error_bound`, may have reached their mark.
+    pub(crate) fn is_near_bytes_mark(&self, error_bound: usize) -> bool {
+        self.latest_live_bytes().saturating_add(error_bound) >= self.bytes_mark.load(Relaxed)
+    }
+
+    /// Adds to the live bytes if they come to no more than `most`; returns whether they did. The peak is left
+    /// to [`live_bytes`](Self::live_bytes), since what is added may be taken off again.
+    pub(crate) fn add_within(&self, bytes: isize, most: usize) -> bool {
+        let by = bytes.cast_unsigned();
+        let fits = |total| live(total).saturating_add_signed(bytes) <= most;
+        self.bytes
+            .fetch_update(AcqRel, Relaxed, |total| {
+                fits(total).then_some(total.wrapping_add(by))
+            })
+            .is_ok()
+    }
+
+    /// Takes off again what [`add_within`](Self::add_within) added.
+    pub(crate) fn take_off(&self, bytes: isize) {
+        self.bytes.fetch_sub(bytes.cast_unsigned(), AcqRel);
+    }
+
+    /// Returns the live bytes, ordered with every change of them.
+    pub(crate) fn latest_live_bytes(&self) -> usize {
+        live(self.bytes.fetch_add(0, AcqRel))
+    }
+
     #[inline]
     fn raise_peak(&self, live: usize) {
         if live > self.peak.load(Relaxed) {
