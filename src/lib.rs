@@ -23,7 +23,8 @@
 //! }
 //! ```
 //!
-//! [`TallyAlloc`] goes around any inner allocator; [`heap()`] is where everything is read.
+//! [`TallyAlloc`] goes around any inner allocator; [`heap()`] is where everything is read. A [`Trigger`] tells a
+//! collector when to act, at limits that a [`policy`] sets.
 //!
 //! # What is exact and what is not
 //!
@@ -39,6 +40,7 @@
 //! | [`Heap::error_bound`], [`Batched`] | for each thread, the threshold it is under less one byte; [16 KiB](Heap::threshold) unless set |
 //! | [`Heap::live_bytes`], [`Exact`] | `== truth` after every operation that has returned; the bound is 0 |
 //! | [`Heap::peak_bytes`] | the highest *published* live bytes: ≥ every `live_bytes()` read before, and within the bound of the truth |
+//! | [`Trigger`] on live bytes | never due while the exact figure is below its limit; due at the latest when a thread publishes with the exact figure at or above it, which is then above the limit by less than twice the bound and one block for each thread just publishing |
 //!
 //! # What it costs
 //!
@@ -62,15 +64,17 @@
 //! by its *room*: the bytes that may still pass in each direction before it has to look.
 //!
 //! The arguments, with the memory orderings, stand in the documentation of the private modules
-//! (`cargo doc --document-private-items`): `shard` for the counters and the room, `ledger` for publishing,
-//! the error bound and the peak, `sum` for the exact sum, `registry` for the shards' ownership, `local` and
-//! `exit` for how a thread comes by its shard and gives it back.
+//! (`cargo doc --document-private-items`): `shard` for the counters, `room` for how far a thread runs on,
+//! `ledger` and `published` for publishing, the error bound and the peak, `sum` for the exact sum, `registry`
+//! for the shards' ownership, `local` and `exit` for how a thread comes by its shard and gives it back,
+//! `watermark` for how a limit is watched.
 //!
 //! # When not to use it
 //!
 //! * To learn which line of code allocates: this counts for the process and for each thread.
 //! * To learn the resident size: what the allocator rounds up or keeps, stacks, mapped files and the
 //!   `malloc` of C libraries are not in it.
+//! * As a hard limit: a [`Trigger`] says that a limit has been reached and refuses no allocation.
 //! * Across plugins: each copy of this crate in a process has an account of its own ([`heap()`]).
 //! * Where signal handlers allocate, which `malloc` does not permit either: an update of a counter can be
 //!   undone.
