@@ -13,7 +13,7 @@ use crate::mode::{DefaultMode, Mode};
 use crate::operation::Operation;
 
 /// A global allocator that forwards to another and counts what it did into
-/// [`heap()`](crate::heap).
+/// [`heap()`](fn@crate::heap).
 ///
 /// `A` is the inner allocator, [`Batched`](crate::Batched) or [`Exact`](crate::Exact) the mode
 /// `M`.
