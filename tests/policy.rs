@@ -129,6 +129,35 @@ fn a_request_larger_than_the_limit_is_answered_in_one_cycle() {
 }
 
 #[test]
+fn a_fixed_limit_makes_its_progress_when_the_heap_is_full() {
+    let mut policy = FixedLimit::new(16_000).unwrap();
+    assert_eq!(policy.next_limit(&Cycle::new(16_000, 15_000)), 16_000);
+    assert_eq!(
+        policy.next_limit(&Cycle::new(16_000, 15_900)),
+        16_900,
+        "1/16 by default"
+    );
+    let mut policy = policy.with_progress(3_000).unwrap();
+    assert_eq!(policy.next_limit(&Cycle::new(16_000, 15_900)), 18_900);
+    assert_eq!(
+        policy.next_limit(&Cycle::new(18_900, 9_000)),
+        16_000,
+        "and comes back"
+    );
+}
+
+#[test]
+fn a_strike_survives_the_growth_it_led_to() {
+    let mut policy = Increment::new(1_000, 100).unwrap();
+    let limits = [950, 950, 1_010, 1_110].map(|live| policy.next_limit(&Cycle::new(live, live)));
+    assert_eq!(
+        limits,
+        [1_000, 1_100, 1_200, 1_300],
+        "low each time from the first on"
+    );
+}
+
+#[test]
 fn an_increment_waits_for_the_second_strike_in_a_row() {
     let mut policy = Increment::new(1_000, 100).unwrap();
     let limits: Vec<usize> = [901, 900, 901, 901, 901, 1_001, 1_101, 1_001, 1_100, 1_201]
@@ -299,6 +328,17 @@ fn the_guard_widens_while_collecting_takes_longer_and_narrows_again() {
         "three in a row, not three in all"
     );
     assert_eq!(headrooms(0, 0, 9), [64; 9], "no time says nothing");
+    headrooms(30, 10, 3);
+    assert_eq!(
+        [
+            headrooms(10, 40, 2),
+            headrooms(10, 20, 1),
+            headrooms(10, 40, 2)
+        ]
+        .concat(),
+        [128; 5],
+        "the same for narrowing"
+    );
 }
 
 #[test]
@@ -324,6 +364,17 @@ fn a_guarded_heap_that_thrashes_comes_to_rest() {
     );
     // Three for each of the six levels.
     assert_eq!(slow, 18, "cycles slower than the program's own work");
+}
+
+#[test]
+fn a_guard_widens_up_to_the_largest_number_and_not_past_it() {
+    let mut policy = ThrashGuard::new(EveryBytes::new(usize::MAX / 3).unwrap());
+    let thrashing = Cycle::new(20 * MB, 10 * MB)
+        .with_pause(Duration::MAX)
+        .with_mutator(ms(1));
+    let limits: Vec<usize> = (0..9).map(|_| policy.next_limit(&thrashing)).collect();
+    assert!(limits.is_sorted(), "{limits:?}");
+    assert_eq!(limits[8], usize::MAX);
 }
 
 #[test]
@@ -584,7 +635,7 @@ proptest! {
         for policy in &mut policies {
             let limit = policy.next_limit(&cycle);
             let lowest = cycle.live_after.saturating_add(cycle.least_progress());
-            prop_assert!(limit >= MB);
+            prop_assert!(limit >= MB.max(lowest), "{} after {:?}", limit, cycle);
             prop_assert!(limit <= max.max(lowest), "{} over {} after {:?}", limit, max, cycle);
         }
     }
