@@ -125,7 +125,7 @@ pub fn everything(deliveries: &[Delivery]) -> Vec<Run> {
             }
         }
     }
-    let policies: [(&str, &dyn Fn() -> Box<dyn Sizing>); 5] = [
+    let policies: [(&str, Plain<'_>); 5] = [
         ("SquareRoot, per pool", &|| Policies::square_root(1.0 / C)),
         ("SquareRoot, one account", &|| {
             Policies::square_root_together(1.0 / C)
@@ -189,6 +189,7 @@ const GROWTHS: (f64, f64) = (0.001, 1_000.0);
 const CEILINGS: (f64, f64) = (1e7, 1e10);
 
 type Make<'a> = &'a dyn Fn(f64) -> Box<dyn Sizing>;
+type Plain<'a> = &'a dyn Fn() -> Box<dyn Sizing>;
 
 fn search(
     deliveries: &[Delivery],
