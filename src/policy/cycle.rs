@@ -112,7 +112,7 @@ impl Cycle {
     /// The lowest limit that does not make the trigger due again at once: what is live, plus the
     /// least progress. It refuses the pending request.
     pub(super) const fn lowest_limit(&self) -> usize {
-        self.live_after
+        self.live_after.saturating_add(self.least_progress())
     }
 
     /// The limit that grants the pending request and leaves `headroom`, or the least progress if that
