@@ -73,3 +73,101 @@ impl Room {
         self.deallocate.set(to.deallocate.get());
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::Room;
+    use crate::operation::Operation;
+    use crate::terms::MAX_THRESHOLD;
+
+    /// The largest request there is (`Layout`).
+    const LARGEST: usize = isize::MAX as usize;
+
+    /// `MAX_THRESHOLD` where pointers have 32 bits.
+    const MAX_THRESHOLD_32: i64 = 1 << 17;
+
+    fn thresholds() -> impl Strategy<Value = usize> {
+        prop_oneof![1..=64_usize, 1..=MAX_THRESHOLD, Just(MAX_THRESHOLD)]
+    }
+
+    /// A threshold, and bytes that may be pending under it.
+    fn inside() -> impl Strategy<Value = (usize, isize)> {
+        thresholds().prop_flat_map(|threshold| {
+            let most = threshold.cast_signed() - 1;
+            (
+                Just(threshold),
+                prop_oneof![-most..=most, Just(most), Just(-most)],
+            )
+        })
+    }
+
+    fn operations() -> impl Strategy<Value = Operation> {
+        prop_oneof![
+            Just(Operation::Allocate),
+            Just(Operation::Deallocate),
+            Just(Operation::Grow),
+            Just(Operation::Shrink),
+        ]
+    }
+
+    #[test]
+    fn a_room_and_the_largest_request_fit_a_signed_word_of_either_width() {
+        assert!(
+            i32::try_from(2 * (MAX_THRESHOLD_32 - 1)).is_ok(),
+            "the most"
+        );
+        assert!(isize::try_from(2 * (MAX_THRESHOLD - 1)).is_ok(), "the most");
+        let (largest, none) = (i32::MAX, -1_i32);
+        assert_eq!(none.checked_sub(largest), Some(i32::MIN), "the least");
+        assert_eq!((-1_isize).checked_sub(isize::MAX), Some(isize::MIN));
+    }
+
+    #[test]
+    fn without_room_even_an_operation_of_no_bytes_looks() {
+        for operation in [Operation::Allocate, Operation::Deallocate] {
+            assert!(!Room::none().take(operation, 0), "{operation:?}");
+            assert!(!Room::none().take(operation, LARGEST), "{operation:?}");
+        }
+    }
+
+    proptest! {
+        /// Whatever fits leaves pending inside the threshold, and a single operation that would not does
+        /// not fit.
+        #[test]
+        fn what_fits_stays_inside_the_threshold(
+            (threshold, start) in inside(),
+            operations in vec((operations(), prop_oneof![0..=64_usize, 0..=MAX_THRESHOLD]), 0..200),
+        ) {
+            let room = Room::around(start, threshold);
+            let (mut pending, mut taken) = (start as i128, [0_i128; 2]);
+            for (operation, bytes) in operations {
+                let back = operation.takes_back();
+                let way = if back { -1 } else { 1 };
+                let side = &mut taken[usize::from(back)];
+                *side += bytes as i128;
+                let most = threshold as i128 - 1 - way * start as i128;
+                let fits = room.take(operation, bytes);
+                prop_assert_eq!(fits, *side <= most, "{} of {} bytes taken", side, most);
+                if !fits {
+                    break;
+                }
+                pending += way * bytes as i128;
+                prop_assert!(pending.abs() < threshold as i128, "{} pending", pending);
+            }
+        }
+
+        /// A request up to the largest takes room below zero and not round to above it.
+        #[test]
+        fn a_request_past_the_room_never_fits(
+            (threshold, pending) in inside(),
+            operation in operations(),
+            bytes in prop_oneof![2 * MAX_THRESHOLD..=LARGEST, Just(LARGEST)],
+        ) {
+            let room = Room::around(pending, threshold);
+            prop_assert!(!room.take(operation, bytes), "{} bytes", bytes);
+        }
+    }
+}
