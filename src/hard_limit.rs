@@ -117,7 +117,7 @@ impl Ledger {
     }
 
     /// Returns what can be live at the most.
-    fn most_live(&self) -> usize {
+    pub(crate) fn most_live(&self) -> usize {
         self.published
             .latest_live_bytes()
             .saturating_add(self.terms.latest_error_bound())

@@ -11,6 +11,7 @@
 //! return any value that is not too old to be seen.
 
 mod bound;
+mod hard_limit;
 mod modes;
 mod peak;
 mod publishing;
