@@ -5,7 +5,7 @@ use loom::sync::atomic::AtomicUsize;
 use loom::sync::atomic::Ordering::{Acquire, Release};
 
 use super::{Owner, Pair, explore, join, spawn};
-use crate::operation::Operation::Allocate;
+use crate::operation::Operation::Grow;
 
 /// One thread's account, and what it has allocated, told to the reader after each operation.
 struct Told {
@@ -21,8 +21,9 @@ impl Told {
         })
     }
 
+    /// By growing a block, so that pending blocks never call for a publish and bytes alone decide.
     fn allocate(&self, owner: &Owner<'_>, bytes: usize) {
-        owner.count(Allocate, bytes);
+        owner.count(Grow, bytes);
         // One thread writes it.
         let truth = self.truth.load(Acquire) + bytes;
         self.truth.store(truth, Release);
@@ -122,7 +123,7 @@ fn two_threads_that_change_threshold_add_up_in_the_bound() {
             spawn(&pair, move |pair| {
                 let owner = pair.owner(which);
                 pair.ledger.terms.set_threshold(16);
-                owner.count(Allocate, 3);
+                owner.count(Grow, 3);
                 owner.flush();
             })
         });

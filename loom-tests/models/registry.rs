@@ -80,7 +80,7 @@ fn a_shard_is_never_handed_to_two_threads() {
 /// and one slab is enough.
 #[test]
 fn claims_past_the_first_slab_race_to_extend_it() {
-    explore(2, || {
+    explore(3, || {
         let registry = Arc::new(Registry::new());
         let first = [(); 2].map(|()| registry.claim().expect("the first slab has room"));
         let threads = [1, 2].map(|mark| spawn(&registry, move |registry| hold(registry, mark)));
