@@ -21,5 +21,5 @@ static GLOBAL: TallyAlloc<Oracle<System>, Batched> = TallyAlloc::new(Oracle::ove
 const EXACT: bool = false;
 
 fn main() -> ExitCode {
-    support::run(claims::all())
+    support::run(claims::all(), &[])
 }

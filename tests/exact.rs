@@ -21,5 +21,5 @@ static GLOBAL: TallyAlloc<Oracle<System>, Exact> = TallyAlloc::new(Oracle::over(
 const EXACT: bool = true;
 
 fn main() -> ExitCode {
-    support::run(claims::all())
+    support::run(claims::all(), &[])
 }

@@ -21,5 +21,5 @@ static GLOBAL: TallyAlloc<Oracle<Jemalloc>, Exact> = TallyAlloc::new(Oracle::ove
 const EXACT: bool = true;
 
 fn main() -> ExitCode {
-    support::run(claims::all())
+    support::run(claims::all(), &[])
 }

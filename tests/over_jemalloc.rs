@@ -21,5 +21,5 @@ static GLOBAL: TallyAlloc<Oracle<Jemalloc>, Batched> = TallyAlloc::new(Oracle::o
 const EXACT: bool = false;
 
 fn main() -> ExitCode {
-    support::run(claims::all())
+    support::run(claims::all(), &[])
 }

@@ -17,7 +17,8 @@ pub(crate) struct Oracle<A> {
     allocations: AtomicUsize,
     deallocations: AtomicUsize,
     reallocations: AtomicUsize,
-    /// The highest live bytes after any one operation, if the operations are of one thread.
+    /// Live bytes as one figure, for the peak: the highest there was after any one operation.
+    live: AtomicUsize,
     peak: AtomicUsize,
     /// Requests of this size or a larger one are refused.
     refuse_from: AtomicUsize,
@@ -47,6 +48,7 @@ impl<A> Oracle<A> {
             allocations: AtomicUsize::new(0),
             deallocations: AtomicUsize::new(0),
             reallocations: AtomicUsize::new(0),
+            live: AtomicUsize::new(0),
             peak: AtomicUsize::new(0),
             refuse_from: AtomicUsize::new(usize::MAX),
         }
@@ -78,7 +80,7 @@ impl<A> Oracle<A> {
     }
 
     pub(crate) fn reset_peak(&self) {
-        self.peak.store(self.totals().live_bytes(), SeqCst);
+        self.peak.store(self.live.load(SeqCst), SeqCst);
     }
 
     /// From now on refuses requests of `bytes` or more; `usize::MAX` refuses none.
@@ -97,11 +99,13 @@ impl<A> Oracle<A> {
     fn note_allocated(&self, bytes: usize, tally: &AtomicUsize) {
         self.bytes_allocated.fetch_add(bytes, SeqCst);
         tally.fetch_add(1, SeqCst);
-        self.peak.fetch_max(self.totals().live_bytes(), SeqCst);
+        let live = self.live.fetch_add(bytes, SeqCst).wrapping_add(bytes);
+        self.peak.fetch_max(live, SeqCst);
     }
 
     fn note_deallocated(&self, bytes: usize, tally: &AtomicUsize) {
         self.bytes_deallocated.fetch_add(bytes, SeqCst);
+        self.live.fetch_sub(bytes, SeqCst);
         tally.fetch_add(1, SeqCst);
     }
 }
