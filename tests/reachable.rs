@@ -118,7 +118,15 @@ fn only_our_own_code(build: &str, settings: &[&str]) -> Result<(), Box<dyn Error
         })
         .collect();
     if !strange.is_empty() {
-        return Err(format!("reachable from the four methods: {strange:#?}").into());
+        // One panic brings hundreds of names with it; the disassembly says who calls it.
+        let (count, first) = (strange.len(), &strange[..strange.len().min(20)]);
+        let seen = library.with_file_name(format!("from_{}.so", METHODS[0]));
+        return Err(format!(
+            "{count} names are reachable from the four methods that should not be, among them\n\
+             {first:#?}\nSee `objdump --demangle --disassemble {}`.",
+            seen.display()
+        )
+        .into());
     }
     for (control, shows) in CONTROLS {
         let reached = self::reached(&library, &[control])?;
