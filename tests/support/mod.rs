@@ -5,6 +5,8 @@
 //! claim ([`run`]), with the claim's name in the environment; the child does what the claim says, and
 //! an `alarm` ends it when it hangs.
 
+#![allow(dead_code, reason = "no program uses all of it")]
+
 pub(crate) mod block;
 pub(crate) mod fork;
 pub(crate) mod oracle;
