@@ -9,11 +9,11 @@ use std::thread;
 use tally_alloc::heap;
 
 use super::{assert_exact, assert_within_bound, truth};
-use crate::support::Numbers;
 use crate::support::block::Block;
 use crate::support::claims;
 use crate::support::fork::in_a_fork;
 use crate::support::pthread::{ROOMY, on_a_pthread, on_pthreads};
+use crate::support::{Numbers, SetAtEnd};
 
 claims![
     a_child_of_8_parked_threads_reads_exact_totals,
@@ -106,6 +106,7 @@ fn a_child_forked_while_threads_start_and_end_does_not_hang() {
                 }
             });
         }
+        let _ended = SetAtEnd(&ended);
         for _ in 0..60 {
             let status = in_a_fork(|| {
                 // An operation that another thread was in the middle of is for ever half done here, in
@@ -119,7 +120,6 @@ fn a_child_forked_while_threads_start_and_end_does_not_hang() {
             });
             assert_eq!(status, 0, "the child's wait status");
         }
-        ended.store(true, SeqCst);
     });
 }
 

@@ -7,9 +7,9 @@ use std::thread;
 use tally_alloc::heap;
 
 use super::{assert_exact, truth};
-use crate::support::Numbers;
 use crate::support::block::Block;
 use crate::support::claims;
+use crate::support::{Numbers, SetAtEnd};
 use crate::{EXACT, GLOBAL};
 
 claims![
@@ -131,6 +131,7 @@ fn the_peak_is_not_below_live_in_a_million_snapshots() {
     thread::scope(|scope| {
         scope.spawn(|| churn(1, &ended));
         scope.spawn(|| churn(2, &ended));
+        let _ended = SetAtEnd(&ended);
         let mut highest = 0;
         for _ in 0..1_000_000 {
             let live = heap().live_bytes();
@@ -139,7 +140,6 @@ fn the_peak_is_not_below_live_in_a_million_snapshots() {
             assert!(peak >= highest, "peak {peak} after {highest}");
             highest = peak;
         }
-        ended.store(true, Relaxed);
     });
     super::wait_until_alone();
     assert_exact();
@@ -155,13 +155,13 @@ fn resets_under_load_leave_no_peak_below_live() {
     thread::scope(|scope| {
         scope.spawn(|| churn(3, &ended));
         scope.spawn(|| churn(4, &ended));
+        let _ended = SetAtEnd(&ended);
         for n in 0..100_000 {
             if n % 7 == 0 {
                 heap().reset_peak();
             }
             assert_peak_not_below_live();
         }
-        ended.store(true, Relaxed);
     });
     super::wait_until_alone();
     assert_exact();

@@ -12,8 +12,8 @@ use tally_alloc::heap;
 use super::{assert_exact, wait_until_alone};
 use crate::EXACT;
 use crate::support::block::Block;
-use crate::support::claims;
 use crate::support::pthread::{ROOMY, on_pthreads};
+use crate::support::{SetAtEnd, claims};
 
 claims![
     what_2000_ended_threads_left_behind_is_counted,
@@ -189,13 +189,14 @@ fn totals_of_100_000_threads_64_at_a_time_are_exact_and_never_go_back() {
             }
             readings
         });
+        let end = SetAtEnd(&ended);
         for _ in 0..100_000 / AT_A_TIME {
             on_pthreads(AT_A_TIME, 64 * 1024, &|index| {
                 let mut block = Block::new(100 + index);
                 assert!(block.resize(3000 - index));
             });
         }
-        ended.store(true, Relaxed);
+        drop(end);
         assert_ne!(reader.join().unwrap(), 0, "the reader has read");
     });
     wait_until_alone();

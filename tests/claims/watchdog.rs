@@ -8,10 +8,10 @@ use std::thread;
 use tally_alloc::heap;
 
 use super::{assert_exact, wait_until_alone};
-use crate::support::Numbers;
 use crate::support::block::Block;
 use crate::support::claims;
 use crate::support::pthread::{ROOMY, on_pthreads};
+use crate::support::{Numbers, SetAtEnd};
 
 claims![
     eight_threads_at_threshold_1_do_not_hang,
@@ -47,10 +47,10 @@ fn threads_that_start_and_end_beside_readers_do_not_hang() {
                 }
             });
         }
+        let _ended = SetAtEnd(&ended);
         for _ in 0..200 {
             on_pthreads(70, ROOMY, &|index| drop(Block::new(index * 400 + 1)));
         }
-        ended.store(true, Relaxed);
     });
     wait_until_alone();
     assert_exact();

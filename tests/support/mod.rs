@@ -13,6 +13,8 @@ pub(crate) mod oracle;
 pub(crate) mod pthread;
 
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -33,8 +35,8 @@ pub(crate) use claims;
 /// Tells the program, started again, which claim to look into.
 const CLAIM: &str = "TALLY_ALLOC_CLAIM";
 
-/// Seconds after which a claim is held to hang. The longest takes a tenth of this on two cores.
-const WATCHDOG: u32 = 240;
+/// Seconds after which a claim is held to hang. The longest takes a twentieth of this on two cores.
+const WATCHDOG: u32 = 120;
 
 /// Runs the claims that the command line asks for (all of them if it names none), each in a process
 /// of its own, but for those that are `broken` by something that is not ours. The command line and the
@@ -78,6 +80,15 @@ fn in_a_child(claim: &str) -> Result<(), Failed> {
         String::from_utf8_lossy(&child.stderr)
     )
     .into())
+}
+
+/// Sets a flag when it goes, so that threads which run until then end, too, when a claim fails.
+pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// A generator of arbitrary numbers, the same ones in every run (SplitMix64, Steele, Lea and Flood
