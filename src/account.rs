@@ -7,16 +7,22 @@
 use crossbeam_utils::CachePadded;
 
 use crate::ledger::Ledger;
+use crate::operation::Operation;
 use crate::registry::Registry;
-use crate::shard::{Operation, Room, Shard};
+use crate::room::Room;
+use crate::shard::Shard;
 use crate::sum::Sum;
 use crate::sync::const_fn;
+use crate::watch::Watched;
+
+/// Shards in a slab: the bits of a word. Models have two, so that they meet the end of a slab.
+const SHARDS: usize = if cfg!(loom) { 2 } else { usize::BITS as usize };
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) ledger: Ledger,
-    registry: Registry,
+    shards: Registry<Shard, SHARDS>,
     /// Counted into by any thread, with atomic adds, and published at once.
     outside: CachePadded<Shard>,
 }
@@ -26,7 +32,7 @@ impl Account {
         pub(crate) const fn new() -> Self {
             Self {
                 ledger: Ledger::new(),
-                registry: Registry::new(),
+                shards: Registry::new(),
                 outside: CachePadded::new(Shard::new()),
             }
         }
@@ -35,25 +41,27 @@ impl Account {
     /// Hands a shard to the calling thread, under `threshold`; `None` when the system has
     /// no memory for one.
     pub(crate) fn claim(&self, threshold: usize) -> Option<(&Shard, Room)> {
-        let shard = self.registry.claim()?;
+        let shard = self.shards.claim()?;
         Some((shard, self.ledger.admit(shard, threshold)))
     }
 
     /// Takes a shard back from its owner and publishes what it had pending.
     pub(crate) fn release(&self, shard: &Shard) {
-        self.ledger.dismiss(shard);
-        self.registry.release(shard);
+        let attention = self.ledger.dismiss(shard);
+        self.shards.release(shard);
+        self.attend(attention);
     }
 
     /// Counts an operation of a thread that has no shard: it is just claiming one, or it
     /// has handed it back already.
     pub(crate) fn count_outside(&self, operation: Operation, bytes: usize) {
-        self.ledger.publish_shared(&self.outside, operation, bytes);
+        self.attend(self.ledger.publish_shared(&self.outside, operation, bytes));
     }
 
-    /// Takes the exact sum over all shards.
-    pub(crate) fn sum(&self) -> Sum {
-        Sum::of(|| self.shards())
+    /// Counts an operation of a thread that has no shard and whose bytes were reserved.
+    pub(crate) fn count_reserved_outside(&self, operation: Operation, bytes: usize) {
+        let ledger = &self.ledger;
+        self.attend(ledger.count_reserved_shared(&self.outside, operation, bytes));
     }
 
     /// Returns how often anyone has written to the shared line.
@@ -64,16 +72,26 @@ impl Account {
 
     /// Returns whether anything was ever counted here.
     pub(crate) fn has_counted(&self) -> bool {
-        self.registry.shards().next().is_some() || self.outside.publishes() != 0
+        self.shards.used().next().is_some() || self.outside.publishes() != 0
     }
 
     fn shards(&self) -> impl Iterator<Item = &Shard> {
-        self.registry.shards().chain([&*self.outside])
+        self.shards.used().chain([&*self.outside])
     }
 
     /// Returns how many shards have an owner.
     #[cfg(loom)]
     pub(crate) fn owned(&self) -> usize {
-        self.registry.owned()
+        self.shards.owned()
+    }
+}
+
+impl Watched for Account {
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn sum(&self) -> Sum {
+        Sum::of(|| self.shards())
     }
 }

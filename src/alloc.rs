@@ -5,13 +5,15 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ptr;
 
+use crate::hard_limit::Admission;
 use crate::local;
 use crate::mode::{DefaultMode, Mode};
-use crate::shard::Operation;
+use crate::operation::Operation;
 
 /// A global allocator that forwards to another and counts what it did into
-/// [`heap()`](crate::heap).
+/// [`heap()`](fn@crate::heap).
 ///
 /// `A` is the inner allocator, [`Batched`](crate::Batched) or [`Exact`](crate::Exact) the mode
 /// `M`.
@@ -91,14 +93,121 @@ impl<A: fmt::Debug, M> fmt::Debug for TallyAlloc<A, M> {
 }
 
 impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
-    /// Counts what the inner allocator has done.
+    /// Takes room for an operation, before the inner call: what has to be decided is decided while nothing has
+    /// to be kept across that call, and a refused request leaves no trace but less room. `false` means that the
+    /// slow path must run.
     #[inline(always)]
-    fn count(operation: Operation, bytes: usize) {
+    fn has_room(operation: Operation, bytes: usize) -> bool {
         if M::PUBLISHES_EVERY_OPERATION {
-            local::count_exact(operation, bytes);
-        } else if !local::count(operation, bytes) {
-            local::look(operation, bytes);
+            !local::is_limited()
+        } else {
+            local::take(operation, bytes)
         }
+    }
+
+    /// Counts an operation that had room, if the inner call gave a block.
+    #[inline(always)]
+    fn count(block: *mut u8, operation: Operation, bytes: usize) -> *mut u8 {
+        if !block.is_null() {
+            if M::PUBLISHES_EVERY_OPERATION {
+                local::count_exact(operation, bytes);
+            } else {
+                local::count(operation, bytes);
+            }
+        }
+        block
+    }
+
+    /// The slow path of a request: asks for leave under a hard limit, calls the inner method, and looks.
+    #[inline(always)]
+    fn look_and_call(
+        operation: Operation,
+        bytes: usize,
+        inner: impl FnOnce() -> *mut u8,
+    ) -> *mut u8 {
+        let exact = M::PUBLISHES_EVERY_OPERATION;
+        let admission = local::admit(exact, operation, bytes);
+        let block = if admission == Admission::Refused {
+            ptr::null_mut()
+        } else {
+            inner()
+        };
+        match (admission, block.is_null()) {
+            (Admission::Reserved, true) => local::cancel(exact, bytes),
+            (Admission::Reserved, false) => local::count_reserved(exact, operation, bytes),
+            (_, true) => local::close_room(),
+            (_, false) if exact => local::count_exact(operation, bytes),
+            (_, false) => local::look(operation, bytes),
+        }
+        block
+    }
+
+    /// The slow path of both kinds of allocation.
+    ///
+    /// # Safety
+    ///
+    /// As `GlobalAlloc::alloc`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn look_and_alloc(&self, layout: Layout, zeroed: bool) -> *mut u8 {
+        Self::look_and_call(Operation::Allocate, layout.size(), || {
+            if zeroed {
+                // SAFETY: the caller's obligations are the inner method's.
+                unsafe { self.inner.alloc_zeroed(layout) }
+            } else {
+                // SAFETY: the same.
+                unsafe { self.inner.alloc(layout) }
+            }
+        })
+    }
+
+    /// The slow path of a reallocation.
+    ///
+    /// # Safety
+    ///
+    /// As `GlobalAlloc::realloc`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn look_and_realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        let (operation, bytes) = Operation::resize(layout.size(), new_size);
+        Self::look_and_call(operation, bytes, || {
+            // SAFETY: the caller's obligations are the inner method's.
+            unsafe { self.inner.realloc(block, layout, new_size) }
+        })
+    }
+
+    /// The fast path of a reallocation in one direction.
+    ///
+    /// # Safety
+    ///
+    /// As `GlobalAlloc::realloc`.
+    #[inline(always)]
+    unsafe fn resize(
+        &self,
+        block: *mut u8,
+        layout: Layout,
+        new_size: usize,
+        (operation, bytes): (Operation, usize),
+    ) -> *mut u8 {
+        if !Self::has_room(operation, bytes) {
+            // SAFETY: the caller's obligations are the same.
+            return unsafe { self.look_and_realloc(block, layout, new_size) };
+        }
+        // SAFETY: the same.
+        let moved = unsafe { self.inner_realloc(block, layout, new_size) };
+        Self::count(moved, operation, bytes)
+    }
+
+    /// Calls the inner `realloc`, out of line: what it does for large alignments would take up every register
+    /// that the counting around it has to save.
+    ///
+    /// # Safety
+    ///
+    /// As `GlobalAlloc::realloc`.
+    #[inline(never)]
+    unsafe fn inner_realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller's obligations are the inner method's.
+        unsafe { self.inner.realloc(block, layout, new_size) }
     }
 
     /// The slow path of a deallocation. It ends with the inner call too, so that the fast path has
@@ -128,31 +237,38 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
 unsafe impl<A: GlobalAlloc, M: Mode> GlobalAlloc for TallyAlloc<A, M> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let bytes = layout.size();
+        if !Self::has_room(Operation::Allocate, bytes) {
+            // SAFETY: the caller's obligations are the same.
+            return unsafe { self.look_and_alloc(layout, false) };
+        }
         // SAFETY: the caller's obligations are the inner method's.
         let block = unsafe { self.inner.alloc(layout) };
-        if !block.is_null() {
-            Self::count(Operation::Allocate, layout.size());
-        }
-        block
+        Self::count(block, Operation::Allocate, bytes)
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let bytes = layout.size();
+        if !Self::has_room(Operation::Allocate, bytes) {
+            // SAFETY: the caller's obligations are the same.
+            return unsafe { self.look_and_alloc(layout, true) };
+        }
         // SAFETY: the caller's obligations are the inner method's.
         let block = unsafe { self.inner.alloc_zeroed(layout) };
-        if !block.is_null() {
-            Self::count(Operation::Allocate, layout.size());
-        }
-        block
+        Self::count(block, Operation::Allocate, bytes)
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // Counted before the block goes, so that the inner call is the last thing done here: a jump
         // instead of a call.
+        let bytes = layout.size();
         if M::PUBLISHES_EVERY_OPERATION {
-            local::count_exact(Operation::Deallocate, layout.size());
-        } else if !local::count(Operation::Deallocate, layout.size()) {
+            local::count_exact(Operation::Deallocate, bytes);
+        } else if local::take(Operation::Deallocate, bytes) {
+            local::count(Operation::Deallocate, bytes);
+        } else {
             // SAFETY: the caller's obligations are the same.
             return unsafe { self.look_and_dealloc(block, layout) };
         }
@@ -162,12 +278,14 @@ unsafe impl<A: GlobalAlloc, M: Mode> GlobalAlloc for TallyAlloc<A, M> {
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: the caller's obligations are the inner method's.
-        let moved = unsafe { self.inner.realloc(block, layout, new_size) };
-        if !moved.is_null() {
-            let (operation, bytes) = Operation::resize(layout.size(), new_size);
-            Self::count(operation, bytes);
+        // Either way with the operation known, so that neither has to work out which counters are meant.
+        match Operation::resize(layout.size(), new_size) {
+            // SAFETY: the caller's obligations are the same.
+            (Operation::Grow, by) => unsafe {
+                self.resize(block, layout, new_size, (Operation::Grow, by))
+            },
+            // SAFETY: the same.
+            (_, by) => unsafe { self.resize(block, layout, new_size, (Operation::Shrink, by)) },
         }
-        moved
     }
 }

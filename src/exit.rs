@@ -13,6 +13,12 @@
 //!
 //! Keys also run after all thread-local destructors, so their frees are still the thread's own.
 //!
+//! # Unloading
+//!
+//! A key outlives the object that made it, and would have a thread that ends after a plugin was unloaded jump
+//! into code that is gone. So the key is deleted by the object's own terminator, which runs when it is unloaded
+//! (and at the end of the process, where it does no harm: what a thread has counted stays in its shard).
+//!
 //! # When there is no key
 //!
 //! All keys of the process may be taken (1,024 in glibc, 128 in musl). Then no thread can be
@@ -49,6 +55,23 @@ mod unix {
 
     extern "C" fn ended(_value: *mut c_void) {
         crate::local::leave();
+    }
+
+    #[used]
+    #[cfg_attr(
+        target_vendor = "apple",
+        unsafe(link_section = "__DATA,__mod_term_func,mod_term_funcs")
+    )]
+    #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".fini_array"))]
+    static UNLOAD: extern "C" fn() = disarm;
+
+    /// Deletes the key: threads no longer call [`ended`] when they end.
+    extern "C" fn disarm() {
+        let made = KEY.swap(0, AcqRel).checked_sub(1);
+        if let Some(key) = made.and_then(|key| libc::pthread_key_t::try_from(key).ok()) {
+            // SAFETY: made by `pthread_key_create`, and taken out of `KEY` by us alone.
+            unsafe { libc::pthread_key_delete(key) };
+        }
     }
 
     fn key() -> Option<libc::pthread_key_t> {

@@ -3,9 +3,13 @@
 use std::fmt;
 
 use crate::account::Account;
+use crate::hard_limit::HardLimitError;
+use crate::ledger::Ledger;
 use crate::local;
+use crate::sum::Sum;
 use crate::threshold::{self, ThresholdError};
 use crate::totals::Totals;
+use crate::watch::{Watch, Watched};
 
 /// Returns the account of this process: of everything that went through any
 /// [`TallyAlloc`](crate::TallyAlloc).
@@ -51,7 +55,7 @@ impl Heap {
     #[must_use]
     #[inline]
     pub fn live_bytes(&self) -> usize {
-        self.account.ledger.live_bytes()
+        self.account.ledger.published.live_bytes()
     }
 
     /// Returns the bytes by which [`live_bytes`](Self::live_bytes) may be off right now: the sum,
@@ -59,7 +63,7 @@ impl Heap {
     /// exact mode.
     #[must_use]
     pub fn error_bound(&self) -> usize {
-        self.account.ledger.error_bound()
+        self.account.ledger.terms.error_bound()
     }
 
     /// Returns the exact totals, summed over every thread's counters, those of ended threads
@@ -100,13 +104,13 @@ impl Heap {
     /// [`error_bound`](Self::error_bound) of the truth.
     #[must_use]
     pub fn peak_bytes(&self) -> usize {
-        self.account.ledger.peak_bytes()
+        self.account.ledger.published.peak_bytes()
     }
 
     /// Starts the peak anew from the published live bytes of now. A publish that another thread
     /// has under way counts as coming after.
     pub fn reset_peak(&self) {
-        self.account.ledger.reset_peak();
+        self.account.ledger.published.reset_peak();
     }
 
     /// Publishes the calling thread's pending bytes now, and brings it under the present
@@ -123,7 +127,7 @@ impl Heap {
     /// set.
     #[must_use]
     pub fn threshold(&self) -> usize {
-        self.account.ledger.threshold()
+        self.account.ledger.terms.threshold()
     }
 
     /// Sets the threshold, in bytes. 0 means the same as 1: every operation is published.
@@ -152,8 +156,63 @@ impl Heap {
     pub fn set_threshold(&self, bytes: usize) -> Result<(), ThresholdError> {
         self.account
             .ledger
+            .terms
             .set_threshold(threshold::checked(bytes)?);
         Ok(())
+    }
+
+    /// Sets a limit that live bytes never exceed: an allocation that would is refused, before the inner allocator is
+    /// asked, and nothing is called back.
+    ///
+    /// What a refusal does is the caller's matter. `Vec::try_reserve` and its like return an error, and the program
+    /// goes on. What can not fail, such as `Box::new` or `Vec::push`, ends the program through
+    /// [`handle_alloc_error`](std::alloc::handle_alloc_error) (an abort: "memory allocation of … bytes failed"). A
+    /// [`Trigger`](crate::Trigger) some way below the limit is how a program makes room in time.
+    ///
+    /// # Accuracy
+    ///
+    /// Exact live bytes never exceed the limit, on any number of threads, except by allocations that were under way when
+    /// it was set. A request of `n` bytes is refused no earlier than when `live bytes + n + 2 × error bound` exceeds
+    /// the limit, with the [`error_bound`](Self::error_bound) of that moment; near the limit the threads that run
+    /// come down with their thresholds, so that bound shrinks. In exact mode it is met to the byte.
+    ///
+    /// # Cost
+    ///
+    /// In batches: nothing on the fast path. A thread that has used up its room publishes before it allocates.
+    ///
+    /// # Errors
+    ///
+    /// [`HardLimitError::BelowLive`] when more may be live already; the limit is then what it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tally_alloc::{TallyAlloc, heap};
+    ///
+    /// #[global_allocator]
+    /// static GLOBAL: TallyAlloc = TallyAlloc::system();
+    ///
+    /// fn main() -> Result<(), Box<dyn std::error::Error>> {
+    ///     heap().set_hard_limit(64 << 20)?;
+    ///     let mut huge: Vec<u8> = Vec::new();
+    ///     assert!(huge.try_reserve(100 << 20).is_err());
+    ///     assert!(huge.try_reserve(1 << 20).is_ok());
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn set_hard_limit(&self, bytes: usize) -> Result<(), HardLimitError> {
+        self.account.ledger.set_hard_limit(bytes)
+    }
+
+    /// Returns the hard limit, in bytes, if there is one.
+    #[must_use]
+    pub fn hard_limit(&self) -> Option<usize> {
+        Some(self.account.ledger.terms.hard_limit()).filter(|&limit| limit != usize::MAX)
+    }
+
+    /// Takes the hard limit away.
+    pub fn clear_hard_limit(&self) {
+        self.account.ledger.terms.swap_hard_limit(usize::MAX);
     }
 
     /// Returns how often threads have written to the shared cache line: the figure that a
@@ -169,6 +228,18 @@ impl Heap {
     #[must_use]
     pub fn is_installed(&self) -> bool {
         self.account.has_counted()
+    }
+}
+
+impl Watch for Heap {}
+
+impl Watched for Heap {
+    fn ledger(&self) -> &Ledger {
+        self.account.ledger()
+    }
+
+    fn sum(&self) -> Sum {
+        self.account.sum()
     }
 }
 

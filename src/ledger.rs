@@ -17,240 +17,315 @@
 //! The shard's own state is settled before the shared totals change, so whatever the
 //! publish sets off finds nothing left to publish twice.
 //!
-//! # The error bound
+//! # Limits
 //!
-//! A shard under threshold `t` holds back at most `t − 1` bytes in either direction, so
-//! the published total is off by at most the sum of `t − 1` over the shards in use:
-//! that sum is kept ([`Ledger::error_bound`]) and moves only when a shard changes
-//! hands or threshold. It grows before a shard's room widens and shrinks after it
-//! has narrowed, so it is never too small (model:
-//! `a_threshold_change_under_load_keeps_the_bound`).
+//! A trigger's [`Watermark`] is decided on two levels. As long as the published total plus the error bound is
+//! below the limit, so is the truth, and a publish does no more than that comparison, on the line it owns
+//! anyway. Otherwise [`Ledger::consult`] takes the exact sum and decides on the figure that was certainly
+//! reached. So no limit is fired early, and none is missed: whoever adds to the total while the exact figure is
+//! at or above the limit finds it so, unless it is by less than what other threads freed while the sum was
+//! taken; then the next publish decides.
 //!
-//! # The peak
+//! The bound is read after the total has been added to: a thread that came and holds something back by then is
+//! in it, and one that has left it since published later, and decides itself (model:
+//! `a_publish_reckons_with_a_thread_that_came_before_it`).
 //!
-//! A publish that changes the total adds first and raises the peak second, to the higher
-//! of the totals before and after. In between, a reader could see the total but not the
-//! peak; so readers of the total raise the peak too, before they return what they saw.
-//! Hence: no figure that [`Ledger::live_bytes`] has returned is above any peak read after
-//! it, and once publishes are done the peak is the highest total there was (model:
-//! `the_peak_is_never_below_a_live_figure_read_before_it`).
+//! Sums cost nothing until the total is within the bound of the limit, and from there one per publish: at
+//! most about two per thread on a straight approach, since a thread has to fill a threshold to publish. It is
+//! tempting to take the next sum only after half of the remaining distance has been published. That misses
+//! crossings: with a limit of 1 MB, sixty-four threads may come to hold 960 kB pending without publishing a
+//! byte, and the one that then publishes 100 kB is past the limit with less than half of the distance
+//! published.
 //!
-//! # Memory orderings
+//! Under a bound of zero (every thread counts exactly) the published total is the truth, and decides alone.
 //!
-//! All `Relaxed`. Each figure here is one atomic, so coherence alone gives every claim
-//! about it: an add is seen by everything ordered after it, and the peak, which only
-//! grows between resets, is never seen to shrink. Nothing is published *through* these
-//! atomics; the exact sum has its own argument in [`Shard`].
+//! Memory orderings are argued where the atomics are: [`published`](crate::published), [`terms`](crate::terms),
+//! [`shard`](crate::shard).
 
 use crossbeam_utils::CachePadded;
 
-use crate::shard::{Net, Operation, Room, Shard};
-use crate::sync::Ordering::Relaxed;
-use crate::sync::{AtomicUsize, const_fn};
-
-/// 16 KiB: at 64 bytes a block, one shared write in 256 operations at most, a cost that
-/// disappears in the operations themselves; and with a hundred threads the published
-/// total is still within 1.6 MiB.
-pub(crate) const DEFAULT_THRESHOLD: usize = 16 * 1024;
-
-/// The largest threshold, in bytes: 1 GiB, or 128 KiB where pointers have 32 bits. It
-/// keeps the error bound of a million threads (of 16,384 on 32 bits) far from the width
-/// of a pointer, and two thresholds, the most room there is, inside a signed word.
-pub(crate) const MAX_THRESHOLD: usize = if usize::BITS >= 64 { 1 << 30 } else { 1 << 17 };
-
-/// A shared total in the top eighth of its range stands for a number below zero: bytes
-/// freed by threads that have published, allocated by threads that have not. Error bounds
-/// stay far below that eighth, and no process has seven eighths of its address space live.
-const BELOW_ZERO: usize = usize::MAX / 8 * 7;
-
-/// Returns the live figure that a shared total stands for.
-const fn live(total: usize) -> usize {
-    if total > BELOW_ZERO { 0 } else { total }
-}
+use crate::operation::{Net, Operation};
+use crate::published::{Published, blocks_bound};
+use crate::registry::Registry;
+use crate::room::Room;
+use crate::shard::Shard;
+use crate::sum::Sum;
+use crate::sync::{Mutex, const_fn};
+use crate::terms::Terms;
+use crate::watermark::{Evidence, Measure, Watermark};
 
 /// Pending blocks at which a shard under `threshold` publishes.
 const fn block_threshold(threshold: usize) -> usize {
     if threshold < 16 { 1 } else { threshold / 16 }
 }
 
-/// What every publish writes to: one cache line.
-#[derive(Debug)]
-struct Published {
-    /// Added to by publishes; read by anyone. Wraps below zero, see [`BELOW_ZERO`].
-    bytes: AtomicUsize,
-    blocks: AtomicUsize,
-    /// The highest live bytes since the last reset. Raised by publishes and readers.
-    peak: AtomicUsize,
+/// Watermarks in a slab: enough for a soft and a hard limit on bytes and on blocks.
+const WATERMARKS: usize = if cfg!(loom) { 1 } else { 4 };
+
+/// Whether a publish came near enough to a limit that [`Ledger::consult`] must decide.
+///
+/// Handed up to where the shards are known and the caller's own state is settled.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attention {
+    None,
+    Needed,
 }
 
-/// What every look reads and hardly anything writes: another cache line.
-#[derive(Debug)]
-struct Terms {
-    /// The threshold for shards that look from now on.
-    threshold: AtomicUsize,
-    /// Bytes by which the published total may be off.
-    error_bound: AtomicUsize,
+impl Attention {
+    #[inline]
+    pub(crate) fn if_any(needed: bool) -> Self {
+        if needed { Self::Needed } else { Self::None }
+    }
+
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self::if_any(self == Self::Needed || other == Self::Needed)
+    }
+}
+
+/// What the published total says of a figure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Estimate {
+    total: usize,
+    /// By how much it may be off.
+    bound: usize,
+    /// The total was the figure, not only near it.
+    exact: bool,
+}
+
+impl Estimate {
+    /// Returns the most that the figure may be.
+    pub(crate) const fn most(&self) -> usize {
+        self.total.saturating_add(self.bound)
+    }
 }
 
 /// The published totals of one account and the terms under which its shards publish.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    published: CachePadded<Published>,
-    terms: CachePadded<Terms>,
+    pub(crate) published: CachePadded<Published>,
+    pub(crate) terms: CachePadded<Terms>,
+    watermarks: Registry<Watermark, WATERMARKS>,
+    /// Held by triggers while they change which watermarks there are. Publishing threads never take it.
+    watching: Mutex<()>,
 }
 
 impl Ledger {
     const_fn! {
         pub(crate) const fn new() -> Self {
             Self {
-                published: CachePadded::new(Published {
-                    bytes: AtomicUsize::new(0),
-                    blocks: AtomicUsize::new(0),
-                    peak: AtomicUsize::new(0),
-                }),
-                terms: CachePadded::new(Terms {
-                    threshold: AtomicUsize::new(DEFAULT_THRESHOLD),
-                    error_bound: AtomicUsize::new(0),
-                }),
+                published: CachePadded::new(Published::new()),
+                terms: CachePadded::new(Terms::new()),
+                watermarks: Registry::new(),
+                watching: Mutex::new(()),
             }
         }
     }
 
-    /// Puts a shard that was just claimed, and has nothing pending, under `threshold`.
+    /// Puts a shard that was just claimed, and has nothing pending, under `threshold`, or a lower one near
+    /// the hard limit.
     pub(crate) fn admit(&self, shard: &Shard, threshold: usize) -> Room {
-        self.widen_bound(threshold.wrapping_sub(1));
+        let threshold = self.widen_to(threshold, 1);
         shard.note_found();
-        shard.set_threshold(threshold, 0)
+        shard.set_threshold(threshold);
+        Room::around(0, threshold)
     }
 
     /// Publishes what is pending in a shard whose owner leaves, and takes it off the bound.
-    pub(crate) fn dismiss(&self, shard: &Shard) {
-        self.publish(shard);
-        self.narrow_bound(shard.threshold().wrapping_sub(1));
-        shard.clear_threshold();
+    pub(crate) fn dismiss(&self, shard: &Shard) -> Attention {
+        let attention = self.publish(shard);
+        self.terms.narrow_bound(shard.threshold().wrapping_sub(1));
+        shard.set_threshold(0);
+        attention
     }
 
     /// Looks at a shard after an operation of `bytes` that found no room: publishes if something is
     /// due, and makes room under the present threshold.
-    pub(crate) fn settle(&self, shard: &Shard, bytes: usize) -> Room {
-        let threshold = self.threshold();
-        let pending = shard.pending();
+    pub(crate) fn settle(&self, shard: &Shard, bytes: usize) -> (Room, Attention) {
+        let before = shard.threshold();
+        let threshold = self.widen_to(self.terms.threshold(), before);
+        let net = shard.net();
+        let pending = net - shard.published();
         let due = pending.bytes.unsigned_abs() >= threshold
             || bytes >= threshold
             || pending.blocks.unsigned_abs() >= block_threshold(threshold);
-        self.bring_under(shard, threshold, due)
+        let (left, attention) = if due {
+            (0, self.publish_pending(shard, net, pending))
+        } else {
+            (
+                pending.bytes,
+                Attention::if_any(self.terms.is_traffic_watched()),
+            )
+        };
+        self.narrow_to(shard, threshold, before);
+        (Room::around(left, threshold), attention)
     }
 
-    /// Publishes what is pending, and makes room under `threshold`.
-    pub(crate) fn flush(&self, shard: &Shard, threshold: usize) -> Room {
-        self.bring_under(shard, threshold, true)
-    }
-
-    fn bring_under(&self, shard: &Shard, threshold: usize, publish: bool) -> Room {
+    /// Publishes what is pending, and makes room under the present threshold.
+    pub(crate) fn flush(&self, shard: &Shard) -> (Room, Attention) {
         let before = shard.threshold();
-        self.widen_bound(threshold.saturating_sub(before));
-        if publish {
-            self.publish(shard);
-        }
-        let room = shard.set_threshold(threshold, shard.pending().bytes);
-        self.narrow_bound(before.saturating_sub(threshold));
-        room
+        let threshold = self.widen_to(self.terms.threshold(), before);
+        let attention = self.publish(shard);
+        self.narrow_to(shard, threshold, before);
+        (Room::around(0, threshold), attention)
     }
 
-    fn publish(&self, shard: &Shard) {
-        let pending = shard.pending();
-        if pending != Net::default() {
-            shard.note_all_published();
-            shard.note_publish();
-            self.add(pending);
+    /// Publishes what is pending, and takes the shard off the bound: under a threshold of one it holds
+    /// nothing back.
+    pub(crate) fn tighten(&self, shard: &Shard) -> Attention {
+        let attention = self.publish(shard);
+        self.narrow_to(shard, 1, shard.threshold());
+        attention
+    }
+
+    /// Widens the bound for a shard that goes from the threshold `before` to `threshold`, and returns the
+    /// one it may go to. To go down it has to publish first, then [`narrow_to`](Self::narrow_to).
+    #[inline]
+    fn widen_to(&self, threshold: usize, before: usize) -> usize {
+        if threshold == before && self.terms.hard_limit() == usize::MAX {
+            return threshold;
         }
+        self.widen_within_limit(threshold, before)
+    }
+
+    #[inline]
+    fn narrow_to(&self, shard: &Shard, threshold: usize, before: usize) {
+        if threshold != before {
+            shard.set_threshold(threshold);
+            self.terms.narrow_bound(before.saturating_sub(threshold));
+        }
+    }
+
+    /// Publishes everything pending.
+    #[inline]
+    pub(crate) fn publish(&self, shard: &Shard) -> Attention {
+        let net = shard.net();
+        self.publish_pending(shard, net, net - shard.published())
+    }
+
+    #[inline]
+    fn publish_pending(&self, shard: &Shard, net: Net, pending: Net) -> Attention {
+        if pending == Net::default() {
+            return Attention::if_any(self.terms.is_traffic_watched());
+        }
+        shard.note_published(net);
+        shard.note_publish();
+        self.add(pending)
+    }
+
+    /// Notes what the owner of a shard under exact counting has not kept up: everything is published.
+    pub(crate) fn note_all_published(shard: &Shard) {
+        shard.note_published(shard.net());
     }
 
     /// Counts an operation on a shard under exact counting and publishes it. With never anything
     /// pending, what the shard has published is not kept up; its owner notes it all when it goes
     /// over to batches or leaves.
-    #[inline]
-    pub(crate) fn publish_one(&self, shard: &Shard, operation: Operation, bytes: usize) {
+    #[inline(always)]
+    pub(crate) fn publish_one(
+        &self,
+        shard: &Shard,
+        operation: Operation,
+        bytes: usize,
+    ) -> Attention {
         shard.count(operation, bytes);
         shard.note_publish();
-        self.add(Net::of(operation, bytes));
+        self.add(Net::of(operation, bytes))
     }
 
     /// Counts an operation that no thread's shard holds, and publishes it.
-    pub(crate) fn publish_shared(&self, shared: &Shard, operation: Operation, bytes: usize) {
+    pub(crate) fn publish_shared(
+        &self,
+        shared: &Shard,
+        operation: Operation,
+        bytes: usize,
+    ) -> Attention {
         shared.count_shared(operation, bytes);
-        self.add(Net::of(operation, bytes));
+        self.add(Net::of(operation, bytes))
     }
 
-    #[inline]
-    fn add(&self, net: Net) {
-        let published = &*self.published;
-        if net.blocks != 0 {
-            published
-                .blocks
-                .fetch_add(net.blocks.cast_unsigned(), Relaxed);
-        }
-        if net.bytes != 0 {
-            let before = published
-                .bytes
-                .fetch_add(net.bytes.cast_unsigned(), Relaxed);
-            let after = before.wrapping_add(net.bytes.cast_unsigned());
-            self.raise_peak(live(before).max(live(after)));
-        }
+    #[inline(always)]
+    pub(crate) fn add(&self, net: Net) -> Attention {
+        let near = self.published.add(net, || self.terms.error_bound());
+        Attention::if_any(near | self.terms.is_traffic_watched())
     }
 
-    #[inline]
-    fn raise_peak(&self, live: usize) {
-        if live > self.published.peak.load(Relaxed) {
-            self.published.peak.fetch_max(live, Relaxed);
-        }
-    }
-
-    /// Returns the published live bytes, after making sure that the peak is no lower.
-    #[inline]
-    pub(crate) fn live_bytes(&self) -> usize {
-        let live = live(self.published.bytes.load(Relaxed));
-        self.raise_peak(live);
-        live
-    }
-
-    /// Returns the highest published live bytes since the last reset.
-    pub(crate) fn peak_bytes(&self) -> usize {
-        self.live_bytes().max(self.published.peak.load(Relaxed))
-    }
-
-    /// Forgets the peak; from now on it is the live bytes of now or what comes above them.
-    /// A publish that is under way counts as coming after.
-    pub(crate) fn reset_peak(&self) {
-        self.published.peak.store(0, Relaxed);
-    }
-
-    /// Returns the threshold for shards that look from now on, in bytes, at least 1.
-    #[inline]
-    pub(crate) fn threshold(&self) -> usize {
-        self.terms.threshold.load(Relaxed)
-    }
-
-    /// Sets it; `threshold` is from 1 to [`MAX_THRESHOLD`].
-    pub(crate) fn set_threshold(&self, threshold: usize) {
-        debug_assert!((1..=MAX_THRESHOLD).contains(&threshold));
-        self.terms.threshold.store(threshold, Relaxed);
-    }
-
-    /// Returns the bytes by which the published total may be off.
-    pub(crate) fn error_bound(&self) -> usize {
-        self.terms.error_bound.load(Relaxed)
-    }
-
-    fn widen_bound(&self, by: usize) {
-        if by != 0 {
-            self.terms.error_bound.fetch_add(by, Relaxed);
+    /// Decides for every armed watermark that the published total has come near to. The caller has
+    /// settled its own state; `sum` takes the exact sum of this ledger's shards.
+    pub(crate) fn consult(&self, sum: impl Fn() -> Sum) {
+        for mark in self.watermarks.used() {
+            let Some(armed) = mark.armed() else { continue };
+            if let Some(estimate) = self.estimate(armed.measure) {
+                if estimate.most() < armed.limit {
+                    continue;
+                }
+                if estimate.exact {
+                    mark.reach(armed, estimate.total, Evidence::Published);
+                    continue;
+                }
+            }
+            let reached = armed.reached(&sum());
+            if reached >= armed.limit {
+                mark.reach(armed, reached, Evidence::Sum);
+            }
         }
     }
 
-    fn narrow_bound(&self, by: usize) {
-        if by != 0 {
-            self.terms.error_bound.fetch_sub(by, Relaxed);
+    /// Returns what the published total says of a measure; `None` for what is never published.
+    ///
+    /// The bound is read before the total: a thread that has left the bound by then has published what
+    /// it had (`Release` in `narrow_bound`, `Acquire` here), so the total has it. A thread that counted
+    /// in batches before the total was read has widened the bound before that, so it is in the bound, or
+    /// has left it as above, or the bound has widened since; then the total is not taken for exact
+    /// (model: `a_total_is_not_exact_while_a_thread_in_batches_comes_and_goes`).
+    pub(crate) fn estimate(&self, measure: Measure) -> Option<Estimate> {
+        let widenings = self.terms.widenings();
+        let bytes = self.terms.error_bound();
+        let (total, bound) = match measure {
+            Measure::LiveBytes => (self.published.live_bytes(), bytes),
+            Measure::LiveBlocks => (self.published.live_blocks(), blocks_bound(bytes)),
+            Measure::AllocatedBytes => return None,
+        };
+        let exact = bound == 0 && self.terms.widenings() == widenings;
+        Some(Estimate {
+            total,
+            bound,
+            exact,
+        })
+    }
+
+    /// Hands out a watermark that is not armed; `None` when there is no memory for another.
+    pub(crate) fn claim_watermark(&self) -> Option<&Watermark> {
+        self.watermarks.claim()
+    }
+
+    /// Takes a watermark back for good.
+    pub(crate) fn release_watermark(&self, mark: &Watermark) {
+        mark.withdraw(true);
+        self.refresh_marks();
+        self.watermarks.release(mark);
+    }
+
+    /// Arms a watermark that is not armed. [`consult`](Self::consult) must follow, since the limit may be
+    /// reached already.
+    pub(crate) fn arm(&self, mark: &Watermark, measure: Measure, limit: usize, base: usize) {
+        mark.arm(measure, limit, base);
+        self.refresh_marks();
+    }
+
+    /// Sets the marks to the lowest limits in force.
+    pub(crate) fn refresh_marks(&self) {
+        let _watching = self.watching.lock();
+        let mut lowest = [usize::MAX; 2];
+        let mut traffic = false;
+        for armed in self.watermarks.used().filter_map(Watermark::armed) {
+            match armed.measure {
+                Measure::LiveBytes => lowest[0] = lowest[0].min(armed.limit),
+                Measure::LiveBlocks => lowest[1] = lowest[1].min(armed.limit),
+                Measure::AllocatedBytes => traffic = true,
+            }
         }
+        self.terms.set_traffic_watched(traffic);
+        self.published.set_marks(lowest[0], lowest[1]);
     }
 }

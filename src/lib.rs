@@ -1,4 +1,90 @@
-//! A global allocator that counts every byte and block at almost no cost.
+//! A global allocator that counts every byte and block, in batches on each thread, and whose exact
+//! figures can be read at any moment.
+//!
+//! ```
+//! use tally_alloc::{TallyAlloc, heap};
+//!
+//! #[global_allocator]
+//! static GLOBAL: TallyAlloc = TallyAlloc::system();
+//!
+//! fn main() {
+//!     let before = heap().thread_totals();
+//!     let kept = vec![1_u8; 100_000];
+//!     let change = heap().thread_totals() - before;
+//!     assert_eq!(change.bytes_allocated, 100_000);
+//!     assert_eq!(change.allocations, 1);
+//!
+//!     // The process, exactly: a sum over all threads.
+//!     let totals = heap().totals();
+//!     assert!(totals.live_bytes() >= kept.len());
+//!
+//!     // The process, with one load: off by no more than the bound.
+//!     assert!(heap().live_bytes().abs_diff(totals.live_bytes()) <= heap().error_bound());
+//! }
+//! ```
+//!
+//! [`TallyAlloc`] goes around any inner allocator; [`heap()`] is where everything is read. A [`Trigger`] tells a
+//! collector when to act, at limits that a [`policy`] sets.
+//!
+//! # What is exact and what is not
+//!
+//! *Truth* is the bytes live at that moment: requested with success and not yet given back. Bytes are
+//! those asked for (`Layout::size`), not what the allocator rounds them up to.
+//!
+//! | figure | what it promises |
+//! | --- | --- |
+//! | [`Heap::totals`], no operation under way | `live_bytes() == truth`, and every other field is exact, whatever threads have come and gone |
+//! | [`Heap::totals`], while threads run | `live_bytes()` ≥ what was live throughout the call, and above that by at most what was freed during the call; a field never goes back |
+//! | [`Heap::thread_totals`] | exact: what the calling thread itself has done |
+//! | [`Heap::live_bytes`], [`Batched`] | `truth − error_bound()` ≤ `live_bytes()` ≤ `truth + error_bound()`, and never below zero |
+//! | [`Heap::error_bound`], [`Batched`] | for each thread, the threshold it is under less one byte; [16 KiB](Heap::threshold) unless set |
+//! | [`Heap::live_bytes`], [`Exact`] | `== truth` after every operation that has returned; the bound is 0 |
+//! | [`Heap::peak_bytes`] | the highest *published* live bytes: ≥ every `live_bytes()` read before, and within the bound of the truth |
+//! | [`Trigger`] on live bytes | never due while the exact figure is below its limit; due at the latest when a thread publishes with the exact figure at or above it, which is then above the limit by less than twice the bound and one block for each thread just publishing |
+//!
+//! # What it costs
+//!
+//! In batches, an operation is one subtraction from the thread's room, one branch and two additions to
+//! counters that only this thread writes. Once per threshold of traffic the thread looks; only if a
+//! threshold of bytes is then pending does it write to the cache line that all threads share. A thread that
+//! frees what it allocates never does. [`Heap::shared_writes`] tells how often it happens in a program.
+//!
+//! A `malloc` and `free` of 64 bytes, inlined into a loop, takes 153 instructions uncounted, 168.4 counted
+//! in batches and 208 counted exactly (x86-64 Linux, glibc 2.36, release with LTO, callgrind). The
+//! README has the times, on several threads, and the command for your own.
+//!
+//! A shard takes 128 bytes on x86-64, and there are as many as threads were alive at once.
+//! None of the four methods of the allocator locks, allocates, panics or unwinds.
+//!
+//! # How it works
+//!
+//! Each thread has a *shard*: counters that only it writes and that are never reset, not even when the
+//! thread ends and another takes the shard over. So the exact total is the plain sum over all shards, at
+//! any moment, without a lock. What a thread has counted and not published yet is kept under the threshold
+//! by its *room*: the bytes that may still pass in each direction before it has to look.
+//!
+//! The arguments, with the memory orderings, stand in the documentation of the private modules
+//! (`cargo doc --document-private-items`): `shard` for the counters, `room` for how far a thread runs on,
+//! `ledger` and `published` for publishing, the error bound and the peak, `sum` for the exact sum, `registry`
+//! for the shards' ownership, `local` and `exit` for how a thread comes by its shard and gives it back,
+//! `watermark` for how a limit is watched.
+//!
+//! # When not to use it
+//!
+//! * To learn which line of code allocates: this counts for the process and for each thread.
+//! * To learn the resident size: what the allocator rounds up or keeps, stacks, mapped files and the
+//!   `malloc` of C libraries are not in it.
+//! * As a hard limit: a [`Trigger`] says that a limit has been reached and refuses no allocation.
+//! * Across plugins: each copy of this crate in a process has an account of its own ([`heap()`]).
+//! * Where signal handlers allocate, which `malloc` does not permit either: an update of a counter can be
+//!   undone.
+//! * With tens of thousands of threads and only [`Heap::live_bytes`] to go by: the bound grows with each.
+//!   Lower the threshold, or read [`Heap::totals`].
+//!
+//! # Features
+//!
+//! * `exact` makes [`Exact`] the [`DefaultMode`]. Without it, threads publish in batches; both modes are
+//!   always compiled and can be asked for by name. The binary should choose, a library should not.
 
 // Under loom there are no statics and no thread-local state, so what needs them is left out and the
 // models drive accounts of their own.
@@ -12,6 +98,7 @@ mod account;
 mod alloc;
 #[cfg(not(loom))]
 mod exit;
+mod hard_limit;
 #[cfg(not(loom))]
 mod heap;
 mod ledger;
@@ -19,23 +106,47 @@ mod ledger;
 mod local;
 #[cfg(not(loom))]
 mod mode;
+mod operation;
 #[cfg(not(loom))]
 mod pages;
+pub mod policy;
+mod published;
 mod registry;
+#[cfg(not(loom))]
+mod report;
+mod room;
 mod shard;
+mod sleeper;
 mod sum;
 mod sync;
+mod terms;
 mod threshold;
 mod totals;
+#[cfg(not(loom))]
+mod trigger;
+mod watch;
+mod watermark;
 
 #[cfg(not(loom))]
 pub use alloc::TallyAlloc;
+pub use hard_limit::HardLimitError;
 #[cfg(not(loom))]
 pub use heap::{Heap, heap};
 #[cfg(not(loom))]
 pub use mode::{Batched, DefaultMode, Exact, Mode};
+#[cfg(not(loom))]
+pub use report::{Cause, Report};
 pub use threshold::{MAX_THRESHOLD, ThresholdError};
 pub use totals::Totals;
+#[cfg(not(loom))]
+pub use trigger::{Announcement, Trigger, TriggerError};
+pub use watch::Watch;
+pub use watermark::{Evidence, Measure};
+
+/// The program in the README is compiled and run like the examples here.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 #[cfg(all(test, loom))]
 #[path = "../loom-tests/models/mod.rs"]

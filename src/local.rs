@@ -22,8 +22,13 @@ use std::cell::Cell;
 
 use crate::account::Account;
 use crate::exit;
-use crate::shard::{Operation, Room, Shard};
+use crate::hard_limit::Admission;
+use crate::ledger::{Attention, Ledger};
+use crate::operation::Operation;
+use crate::room::Room;
+use crate::shard::Shard;
 use crate::totals::Totals;
+use crate::watch::Watched;
 
 /// The process's account.
 pub(crate) static ACCOUNT: Account = Account::new();
@@ -60,61 +65,138 @@ thread_local! {
     };
 }
 
-/// Counts an operation if there is room for it; when it returns `false`, [`look`] must follow.
+/// Takes room for an operation; when it returns `false` there was none, and [`look`] must follow once the
+/// operation has been done, or [`close_room`] when it failed. When it returns `true`, [`count`] follows if it
+/// was done; if it was not, a little room is lost until the next look.
 #[inline(always)]
-pub(crate) fn count(operation: Operation, bytes: usize) -> bool {
-    LOCAL.with(|local| {
-        let fits = local.room.take(operation, bytes);
-        if fits {
-            local.shard.get().count(operation, bytes);
-        }
-        fits
-    })
+pub(crate) fn take(operation: Operation, bytes: usize) -> bool {
+    LOCAL.with(|local| local.room.take(operation, bytes))
+}
+
+/// Counts an operation for which there was room.
+#[inline(always)]
+pub(crate) fn count(operation: Operation, bytes: usize) {
+    LOCAL
+        .with(|local| local.shard.get())
+        .count(operation, bytes);
+}
+
+/// Makes the next operation look: room that an operation did not fit into is not to be used again.
+pub(crate) fn close_room() {
+    LOCAL.with(|local| local.room.set(Room::none()));
 }
 
 /// Counts an operation for which there was no room, and publishes if enough is pending.
 #[cold]
 #[inline(never)]
 pub(crate) fn look(operation: Operation, bytes: usize) {
-    LOCAL.with(|local| {
-        let Some(shard) = local.enter(|| ACCOUNT.ledger.threshold()) else {
-            return local.count_outside(operation, bytes);
-        };
-        if local.exact.replace(false) {
-            shard.note_all_published();
+    LOCAL.with(|local| match local.enter_batched() {
+        Some(shard) => {
+            shard.count(operation, bytes);
+            local.adopt(ACCOUNT.ledger.settle(shard, bytes));
         }
-        shard.count(operation, bytes);
-        local.room.set(ACCOUNT.ledger.settle(shard, bytes));
+        None => local.count_outside(operation, bytes),
     });
 }
 
 /// Counts an operation and publishes it at once.
-#[inline]
+#[inline(always)]
 pub(crate) fn count_exact(operation: Operation, bytes: usize) {
+    let (exact, shard) = LOCAL.with(|local| (local.exact.get(), local.shard.get()));
+    if exact {
+        ACCOUNT.attend(ACCOUNT.ledger.publish_one(shard, operation, bytes));
+    } else {
+        first_exact(operation, bytes);
+    }
+}
+
+/// The thread's first operation in exact counting, or the first since one in batches.
+#[cold]
+#[inline(never)]
+fn first_exact(operation: Operation, bytes: usize) {
+    LOCAL.with(|local| match local.enter_exact() {
+        Some(shard) => ACCOUNT.attend(ACCOUNT.ledger.publish_one(shard, operation, bytes)),
+        None => local.count_outside(operation, bytes),
+    });
+}
+
+/// Returns whether there is a hard limit.
+#[inline(always)]
+pub(crate) fn is_limited() -> bool {
+    ACCOUNT.ledger.terms.hard_limit() != usize::MAX
+}
+
+/// Asks for leave for an operation that has no room, or is to be counted exactly.
+pub(crate) fn admit(exact: bool, operation: Operation, bytes: usize) -> Admission {
+    if operation.takes_back() || !is_limited() {
+        return Admission::Free;
+    }
     LOCAL.with(|local| {
-        if local.exact.get() {
-            ACCOUNT
-                .ledger
-                .publish_one(local.shard.get(), operation, bytes);
+        let batched = if exact {
+            local.enter_exact();
+            None
         } else {
-            local.first_exact(operation, bytes);
+            local.enter_batched()
+        };
+        match batched {
+            Some(shard) => ACCOUNT.ledger.admit_batched(shard, bytes),
+            None => ACCOUNT.ledger.admit_exact(bytes),
+        }
+    })
+}
+
+/// Counts an operation whose bytes were reserved.
+pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize) {
+    LOCAL.with(|local| {
+        let ledger = &ACCOUNT.ledger;
+        match local.owned() {
+            Some(shard) if exact => ACCOUNT.attend(ledger.count_reserved(shard, operation, bytes)),
+            Some(shard) => {
+                shard.count(operation, bytes);
+                local.adopt(ledger.settle(shard, 0));
+                ACCOUNT.attend(ledger.show_reserved());
+            }
+            None => ACCOUNT.count_reserved_outside(operation, bytes),
         }
     });
 }
 
+/// Takes back the reservation of an operation that failed.
+pub(crate) fn cancel(exact: bool, bytes: usize) {
+    LOCAL.with(|local| match local.owned().filter(|_| !exact) {
+        Some(shard) => {
+            ACCOUNT.ledger.cancel_batched(shard, bytes);
+            local.adopt(ACCOUNT.ledger.settle(shard, 0));
+        }
+        None => ACCOUNT.ledger.cancel_exact(bytes),
+    });
+}
+
 impl Local {
-    /// The thread's first operation in exact counting, or the first since one in batches. Under a
-    /// threshold of one it adds nothing to the error bound.
-    #[cold]
-    #[inline(never)]
-    fn first_exact(&self, operation: Operation, bytes: usize) {
-        let Some(shard) = self.enter(|| 1) else {
-            return self.count_outside(operation, bytes);
-        };
-        ACCOUNT.ledger.flush(shard, 1);
-        self.room.set(Room::none());
-        self.exact.set(true);
-        ACCOUNT.ledger.publish_one(shard, operation, bytes);
+    /// Takes over what a look has left, and only then goes into what it has set off.
+    fn adopt(&self, (room, attention): (Room, Attention)) {
+        self.room.set(room);
+        ACCOUNT.attend(attention);
+    }
+
+    /// Returns the thread's shard, counting in batches.
+    #[inline]
+    fn enter_batched(&self) -> Option<&'static Shard> {
+        let shard = self.enter(|| ACCOUNT.ledger.terms.threshold())?;
+        if self.exact.replace(false) {
+            Ledger::note_all_published(shard);
+        }
+        Some(shard)
+    }
+
+    /// Returns the thread's shard, counting exactly: under a threshold of one, where it adds nothing to the
+    /// error bound, and without room.
+    fn enter_exact(&self) -> Option<&'static Shard> {
+        let shard = self.enter(|| 1)?;
+        if !self.exact.replace(true) {
+            self.adopt((Room::none(), ACCOUNT.ledger.tighten(shard)));
+        }
+        Some(shard)
     }
 
     fn count_outside(&self, operation: Operation, bytes: usize) {
@@ -123,21 +205,29 @@ impl Local {
         ACCOUNT.count_outside(operation, bytes);
     }
 
-    /// Returns the thread's shard; a new thread claims one, under `threshold`. While it does, its
-    /// stage is `Outside`, so an allocation made on the way is counted and does not come back here.
+    /// Returns the thread's shard; a new thread claims one, under `threshold`.
+    #[inline]
     fn enter(&self, threshold: impl Fn() -> usize) -> Option<&'static Shard> {
         if self.stage.get() == Stage::New {
-            self.stage.set(Stage::Outside);
-            let claimed = exit::arm().then(|| ACCOUNT.claim(threshold())).flatten();
-            if let Some((shard, room)) = claimed {
-                self.shard.set(shard);
-                self.room.set(room);
-                self.stage.set(Stage::Counting);
-            } else {
-                self.stage.set(Stage::New);
-            }
+            self.claim(threshold());
         }
         self.owned()
+    }
+
+    /// Claims a shard. In the meantime the stage is `Outside`, so an allocation made on the way is counted
+    /// and does not come back here.
+    #[cold]
+    #[inline(never)]
+    fn claim(&self, threshold: usize) {
+        self.stage.set(Stage::Outside);
+        let claimed = exit::arm().then(|| ACCOUNT.claim(threshold)).flatten();
+        if let Some((shard, room)) = claimed {
+            self.shard.set(shard);
+            self.room.set(room);
+            self.stage.set(Stage::Counting);
+        } else {
+            self.stage.set(Stage::New);
+        }
     }
 
     fn owned(&self) -> Option<&'static Shard> {
@@ -153,7 +243,7 @@ pub(crate) fn leave() {
         local.room.set(Room::none());
         local.shard.set(&NOBODY);
         if local.exact.replace(false) {
-            shard.note_all_published();
+            Ledger::note_all_published(shard);
         }
         ACCOUNT.release(shard);
     });
@@ -164,9 +254,7 @@ pub(crate) fn flush() {
     LOCAL.with(|local| {
         // Exact counting has nothing pending, and keeps to its own threshold.
         if let Some(shard) = local.owned().filter(|_| !local.exact.get()) {
-            local
-                .room
-                .set(ACCOUNT.ledger.flush(shard, ACCOUNT.ledger.threshold()));
+            local.adopt(ACCOUNT.ledger.flush(shard));
         }
     });
 }

@@ -1,20 +1,21 @@
-//! The registry: all shards of the process, handed out and taken back without a lock.
+//! The registry: slots that are handed out and taken back without a lock, and never go away.
 //!
-//! Shards live in slabs of one machine word's worth of them, and one bit per shard says
+//! An account keeps its threads' shards in one, and what its triggers watch in another. Slots live in
+//! slabs of at most one machine word's worth of them, and one bit per slot says
 //! whether somebody owns it. The first slab is part of the registry, so most programs never
 //! ask for another; further ones are chained to the last and stay for ever, so a reader may
 //! walk the chain at any time.
 //!
-//! # No more shards than threads
+//! # No more slots than owners
 //!
 //! A claim takes the lowest free bit of the first slab that has one, and starts a new slab
-//! only past slabs that it saw full. So the number of shards ever used is at most the largest
-//! number of threads that were alive at one moment: each owner in a slab saw all slabs before
+//! only past slabs that it saw full. So the number of slots ever used is at most the largest
+//! number of owners there were at one moment, counting those about to claim: each owner in a slab saw all slabs before
 //! it full while it was alive itself, and, going through the slabs from the last to the first,
 //! the latest of those observations is a moment at which all owners counted so far, and one
-//! for every shard of that slab, were alive together.
+//! for every slot of that slab, were there together.
 //!
-//! A bit in a word has no ABA problem, which a linked list of free shards would have.
+//! A bit in a word has no ABA problem, which a linked list of free slots would have.
 //!
 //! # Memory orderings
 //!
@@ -35,15 +36,24 @@ use std::ptr::{self, NonNull};
 
 use crossbeam_utils::CachePadded;
 
-use crate::shard::Shard;
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{AtomicPtr, AtomicUsize, const_fn};
 
-/// Shards in a slab: the bits of a word. Models have two, so that they meet the end of a slab.
-const SLOTS: usize = if cfg!(loom) { 2 } else { usize::BITS as usize };
+/// What a registry holds.
+///
+/// # Safety
+///
+/// All bytes zero must be a valid value, the same as a fresh one: further slabs are mapped, not
+/// written.
+pub(crate) unsafe trait Slot: Sync {
+    /// A slot as it is before its first owner.
+    #[cfg(not(loom))]
+    const FRESH: Self;
 
-/// The word of a slab without a free shard.
-const FULL: usize = usize::MAX >> (usize::BITS as usize - SLOTS);
+    /// A slot as it is before its first owner.
+    #[cfg(loom)]
+    fn fresh() -> Self;
+}
 
 const fn bit(slot: usize) -> usize {
     // No slot is beyond the word; a plain shift would test for it where overflow is checked.
@@ -51,34 +61,37 @@ const fn bit(slot: usize) -> usize {
 }
 
 #[derive(Debug)]
-struct Slab {
-    /// One bit per shard: owned. Written by claims and releases.
+struct Slab<T, const SLOTS: usize> {
+    /// One bit per slot: owned. Written by claims and releases.
     owned: CachePadded<AtomicUsize>,
-    /// One bit per shard: owned now or at some time. Written by claims, read by sums.
+    /// One bit per slot: owned now or at some time. Written by claims, read by walks.
     used: AtomicUsize,
     /// The next slab, null at the end. Written once.
-    next: AtomicPtr<Slab>,
-    shards: [CachePadded<Shard>; SLOTS],
+    next: AtomicPtr<Slab<T, SLOTS>>,
+    slots: [CachePadded<T>; SLOTS],
 }
 
-impl Slab {
+impl<T: Slot, const SLOTS: usize> Slab<T, SLOTS> {
+    /// The word of a slab without a free slot.
+    const FULL: usize = usize::MAX >> (usize::BITS as usize - SLOTS);
+
     const_fn! {
         const fn new() -> Self {
             Self {
                 owned: CachePadded::new(AtomicUsize::new(0)),
                 used: AtomicUsize::new(0),
                 next: AtomicPtr::new(ptr::null_mut()),
-                shards: new_shards(),
+                slots: fresh_slots(),
             }
         }
     }
 
-    fn claim(&self) -> Option<&Shard> {
+    fn claim(&self) -> Option<&T> {
         let mut owned = self.owned.load(Relaxed);
         loop {
-            let free = !owned & FULL;
+            let free = !owned & Self::FULL;
             let slot = free.trailing_zeros() as usize;
-            let shard = self.shards.get(slot)?;
+            let content = self.slots.get(slot)?;
             let taken = owned | bit(slot);
             match self
                 .owned
@@ -86,19 +99,19 @@ impl Slab {
             {
                 Ok(_) => {
                     self.used.fetch_or(bit(slot), Relaxed);
-                    return Some(shard);
+                    return Some(content);
                 }
                 Err(now) => owned = now,
             }
         }
     }
 
-    /// Frees the shard if it is one of this slab's.
-    fn release(&self, shard: &Shard) -> bool {
-        let offset = ptr::from_ref(shard)
+    /// Frees the slot if it is one of this slab's.
+    fn release(&self, content: &T) -> bool {
+        let offset = ptr::from_ref(content)
             .addr()
-            .wrapping_sub(self.shards.as_ptr().addr());
-        let slot = offset / size_of::<CachePadded<Shard>>();
+            .wrapping_sub(self.slots.as_ptr().addr());
+        let slot = offset / size_of::<CachePadded<T>>();
         if slot >= SLOTS {
             return false;
         }
@@ -110,7 +123,7 @@ impl Slab {
         let next = self.next.load(Acquire);
         // SAFETY:
         // * non-null, it was chained by `extend`, which paired its `Release` with our
-        //   `Acquire` after the slab had been filled with zeros, a valid slab;
+        //   `Acquire` after the slab had been filled with zeros, a valid slab (`Slot`);
         // * a chained slab lives as long as the registry, and `self` is part of it.
         unsafe { next.as_ref() }
     }
@@ -130,25 +143,25 @@ impl Slab {
     }
 }
 
-/// All shards of an account whose threads come and go.
+/// See the module.
 #[derive(Debug)]
-pub(crate) struct Registry {
-    first: Slab,
+pub(crate) struct Registry<T: Slot, const SLOTS: usize> {
+    first: Slab<T, SLOTS>,
 }
 
-impl Registry {
+impl<T: Slot, const SLOTS: usize> Registry<T, SLOTS> {
     const_fn! {
         pub(crate) const fn new() -> Self {
             Self { first: Slab::new() }
         }
     }
 
-    /// Hands out a shard that nobody else owns; `None` when there is no memory for another.
-    pub(crate) fn claim(&self) -> Option<&Shard> {
+    /// Hands out a slot that nobody else owns; `None` when there is no memory for another.
+    pub(crate) fn claim(&self) -> Option<&T> {
         let mut slab = &self.first;
         loop {
-            if let Some(shard) = slab.claim() {
-                return Some(shard);
+            if let Some(slot) = slab.claim() {
+                return Some(slot);
             }
             slab = match slab.next() {
                 Some(next) => next,
@@ -157,24 +170,24 @@ impl Registry {
         }
     }
 
-    /// Takes back a shard that [`claim`](Self::claim) handed out; its counters stay.
-    pub(crate) fn release(&self, shard: &Shard) {
-        self.slabs().any(|slab| slab.release(shard));
+    /// Takes back a slot that [`claim`](Self::claim) handed out, as its owner leaves it.
+    pub(crate) fn release(&self, slot: &T) {
+        self.slabs().any(|slab| slab.release(slot));
     }
 
-    /// Walks the shards that were ever owned.
-    pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
+    /// Walks the slots that were ever owned.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &T> {
         self.slabs().flat_map(|slab| {
             let mut left = slab.used.load(Relaxed);
             std::iter::from_fn(move || {
-                let shard = slab.shards.get(left.trailing_zeros() as usize)?;
+                let slot = slab.slots.get(left.trailing_zeros() as usize)?;
                 left &= left.wrapping_sub(1);
-                Some(&**shard)
+                Some(&**slot)
             })
         })
     }
 
-    /// Walks the shards that somebody owns now.
+    /// Returns how many slots have an owner.
     #[cfg(loom)]
     pub(crate) fn owned(&self) -> usize {
         self.slabs()
@@ -182,60 +195,12 @@ impl Registry {
             .sum()
     }
 
-    fn slabs(&self) -> impl Iterator<Item = &Slab> {
+    fn slabs(&self) -> impl Iterator<Item = &Slab<T, SLOTS>> {
         std::iter::successors(Some(&self.first), |slab| slab.next())
     }
 }
 
-#[cfg(not(loom))]
-const fn new_shards() -> [CachePadded<Shard>; SLOTS] {
-    [const { CachePadded::new(Shard::new()) }; SLOTS]
-}
-
-#[cfg(loom)]
-fn new_shards() -> [CachePadded<Shard>; SLOTS] {
-    std::array::from_fn(|_| CachePadded::new(Shard::new()))
-}
-
-#[cfg(not(loom))]
-use crate::pages;
-
-// SAFETY: a slab is made of atomic integers and pointers alone; zero is what `new` gives
-// each of them.
-#[cfg(not(loom))]
-unsafe impl pages::ZeroIsValid for Slab {}
-
-#[cfg(not(loom))]
-fn new_slab() -> Option<NonNull<Slab>> {
-    pages::zeroed()
-}
-
-/// # Safety
-///
-/// `slab` came from [`new_slab`] and nobody uses it any more.
-#[cfg(not(loom))]
-unsafe fn drop_slab(slab: NonNull<Slab>) {
-    // SAFETY: as above.
-    unsafe { pages::release(slab) };
-}
-
-#[cfg(loom)]
-fn new_slab() -> Option<NonNull<Slab>> {
-    NonNull::new(Box::into_raw(Box::new(Slab::new())))
-}
-
-/// # Safety
-///
-/// `slab` came from [`new_slab`] and nobody uses it any more.
-#[cfg(loom)]
-unsafe fn drop_slab(slab: NonNull<Slab>) {
-    // SAFETY: as above.
-    drop(unsafe { Box::from_raw(slab.as_ptr()) });
-}
-
-/// Models make many registries; the process has one, which is never dropped.
-#[cfg(loom)]
-impl Drop for Registry {
+impl<T: Slot, const SLOTS: usize> Drop for Registry<T, SLOTS> {
     fn drop(&mut self) {
         let mut next = self.first.next.load(Relaxed);
         while let Some(slab) = NonNull::new(next) {
@@ -247,6 +212,52 @@ impl Drop for Registry {
     }
 }
 
+#[cfg(not(loom))]
+const fn fresh_slots<T: Slot, const SLOTS: usize>() -> [CachePadded<T>; SLOTS] {
+    [const { CachePadded::new(T::FRESH) }; SLOTS]
+}
+
+#[cfg(loom)]
+fn fresh_slots<T: Slot, const SLOTS: usize>() -> [CachePadded<T>; SLOTS] {
+    std::array::from_fn(|_| CachePadded::new(T::fresh()))
+}
+
+#[cfg(not(loom))]
+use crate::pages;
+
+// SAFETY: a slab is made of atomic integers and pointers, for which zero is what `new` gives them,
+// and of slots, for which `Slot` promises the same.
+#[cfg(not(loom))]
+unsafe impl<T: Slot, const SLOTS: usize> pages::ZeroIsValid for Slab<T, SLOTS> {}
+
+#[cfg(not(loom))]
+fn new_slab<T: Slot, const SLOTS: usize>() -> Option<NonNull<Slab<T, SLOTS>>> {
+    pages::zeroed()
+}
+
+/// # Safety
+///
+/// `slab` came from [`new_slab`] and nobody uses it any more.
+#[cfg(not(loom))]
+unsafe fn drop_slab<T: Slot, const SLOTS: usize>(slab: NonNull<Slab<T, SLOTS>>) {
+    // SAFETY: as above.
+    unsafe { pages::release(slab) };
+}
+
+#[cfg(loom)]
+fn new_slab<T: Slot, const SLOTS: usize>() -> Option<NonNull<Slab<T, SLOTS>>> {
+    NonNull::new(Box::into_raw(Box::new(Slab::new())))
+}
+
+/// # Safety
+///
+/// `slab` came from [`new_slab`] and nobody uses it any more.
+#[cfg(loom)]
+unsafe fn drop_slab<T: Slot, const SLOTS: usize>(slab: NonNull<Slab<T, SLOTS>>) {
+    // SAFETY: as above.
+    drop(unsafe { Box::from_raw(slab.as_ptr()) });
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::collections::HashSet;
@@ -254,8 +265,11 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
     use std::thread;
 
-    use super::{Registry, SLOTS};
+    use crate::shard::Shard;
     use crate::sync::Ordering::SeqCst;
+
+    const SLOTS: usize = usize::BITS as usize;
+    type Registry = super::Registry<Shard, SLOTS>;
 
     #[test]
     fn owners_one_after_another_share_one_shard() {
@@ -264,7 +278,7 @@ mod tests {
             let shard = registry.claim().expect("memory");
             registry.release(shard);
         }
-        assert_eq!(registry.shards().count(), 1);
+        assert_eq!(registry.used().count(), 1);
     }
 
     #[test]
@@ -279,7 +293,7 @@ mod tests {
                 .map(|shard| std::ptr::from_ref(*shard))
                 .collect();
             assert_eq!(distinct.len(), owners, "an owner each");
-            assert_eq!(registry.shards().count(), owners, "and no shard more");
+            assert_eq!(registry.used().count(), owners, "and no shard more");
             held.into_iter().for_each(|shard| registry.release(shard));
         }
     }
@@ -307,7 +321,7 @@ mod tests {
                     });
                 }
             });
-            let (shards, most) = (registry.shards().count(), most.into_inner());
+            let (shards, most) = (registry.used().count(), most.into_inner());
             assert!(shards <= most, "{shards} shards for {most} at once");
         }
     }

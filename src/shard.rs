@@ -1,5 +1,4 @@
-//! A shard: the counters of one thread, and the room in which it may run on without telling
-//! anybody.
+//! A shard: the counters of one thread.
 //!
 //! # Who writes, who reads
 //!
@@ -16,152 +15,27 @@
 //! remembered beside the counters instead of being subtracted from them, and a thread that takes over
 //! a shard goes on from the figures it finds.
 //!
-//! # Room
-//!
-//! What a shard has counted and not published is *pending*:
-//!
-//! > pending = allocated − deallocated − published
-//!
-//! and `|pending| < threshold` holds whenever the owner is not inside the slow path. The fast path does
-//! not compute it. It takes the operation's bytes off the [`Room`] for its direction, set so that even if
-//! every operation until then goes the same way, pending stays inside the threshold:
-//!
-//! > `threshold − 1 − pending` bytes may still be allocated, `threshold − 1 + pending` deallocated.
-//!
-//! Both directions are met for any mixture of operations, since each room reckons with the other unused.
-//! When room runs out the owner looks: if pending is still inside the threshold, room is made anew around
-//! it and nothing is published. So a loop that frees what it allocates looks once per threshold of traffic
-//! and never writes to the shared line.
-//!
-//! Room is the owner's alone, so it lies in plain cells beside the thread's pointer to its shard, and its
-//! start, none at all, also stands for "no shard yet": one subtraction and one branch cover everything
-//! unusual.
-//!
 //! # Arithmetic
 //!
 //! Counters wrap on purpose, at the width of a pointer; pending is a difference and right across the wrap.
-//! Room is at most two thresholds and never runs below `−1 − isize::MAX`, since a request is at most
-//! `isize::MAX` bytes (`Layout`'s own bound): a signed word holds both.
 //!
 //! # Memory orderings
 //!
-//! * What is allocated is counted `Relaxed`, what is deallocated `Release`; readers load the deallocated
-//!   side with `Acquire`, first. A block is freed after it was allocated, however the pointer travelled, so
-//!   a reader that sees the free is ordered after the allocation's count and sees it as well (model:
-//!   `a_sum_never_shows_a_free_without_its_allocation`).
+//! * Every operation is counted `Release`, and readers load with `Acquire`: whoever sees an operation's
+//!   count is ordered after all that came before the operation, whichever threads did it.
+//!   * On the deallocated side: a block is freed after it was allocated, however the pointer travelled, so
+//!     a reader that sees the free sees the allocation as well (model:
+//!     `a_sum_never_shows_a_free_without_its_allocation`).
+//!   * On the allocated side: what was freed before an allocation, to make place for it, is seen by a
+//!     reader that sees the allocation and looks at the deallocated side after it (model:
+//!     `the_lower_figure_of_a_sum_is_never_above_what_was_live`).
 //! * The rest is the owner's own, or is read as a figure that may be old: `Relaxed`.
 
-use std::cell::Cell;
-
+use crate::operation::{Net, Operation};
+use crate::registry::Slot;
 use crate::sync::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{AtomicUsize, Ordering, const_fn};
+use crate::sync::{AtomicUsize, const_fn};
 use crate::totals::Totals;
-
-/// What happened to a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Allocate,
-    Deallocate,
-    /// A reallocation to the same size or a larger one.
-    Grow,
-    /// A reallocation to a smaller size.
-    Shrink,
-}
-
-impl Operation {
-    /// Splits a reallocation into what it is and the bytes by which it changed.
-    #[inline(always)]
-    pub(crate) const fn resize(old: usize, new: usize) -> (Self, usize) {
-        if new >= old {
-            (Self::Grow, new.wrapping_sub(old))
-        } else {
-            (Self::Shrink, old.wrapping_sub(new))
-        }
-    }
-
-    #[inline(always)]
-    const fn takes_back(self) -> bool {
-        matches!(self, Self::Deallocate | Self::Shrink)
-    }
-
-    /// The ordering under which the operation is counted, see the module.
-    #[inline(always)]
-    const fn order(self) -> Ordering {
-        if self.takes_back() { Release } else { Relaxed }
-    }
-}
-
-/// Bytes and blocks by which a shared total has to change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Net {
-    pub(crate) bytes: isize,
-    pub(crate) blocks: isize,
-}
-
-impl Net {
-    /// The effect of one operation.
-    pub(crate) const fn of(operation: Operation, bytes: usize) -> Self {
-        let bytes = bytes.cast_signed();
-        match operation {
-            Operation::Allocate => Self { bytes, blocks: 1 },
-            Operation::Deallocate => Self {
-                bytes: bytes.wrapping_neg(),
-                blocks: -1,
-            },
-            Operation::Grow => Self { bytes, blocks: 0 },
-            Operation::Shrink => Self {
-                bytes: bytes.wrapping_neg(),
-                blocks: 0,
-            },
-        }
-    }
-}
-
-/// The bytes that may pass in each direction before the owner has to look; below zero once it has to.
-///
-/// `Default` is none: the next operation looks, even one of no bytes.
-#[derive(Debug)]
-pub(crate) struct Room {
-    allocate: Cell<isize>,
-    deallocate: Cell<isize>,
-}
-
-impl Room {
-    pub(crate) const fn none() -> Self {
-        Self {
-            allocate: Cell::new(-1),
-            deallocate: Cell::new(-1),
-        }
-    }
-
-    /// Returns the room around `pending` bytes, which must be inside `threshold`.
-    const fn around(pending: isize, threshold: usize) -> Self {
-        let most = threshold.wrapping_sub(1).cast_signed();
-        Self {
-            allocate: Cell::new(most.wrapping_sub(pending)),
-            deallocate: Cell::new(most.wrapping_add(pending)),
-        }
-    }
-
-    /// Takes an operation's bytes off; `false` when they did not fit, and then the room has to be
-    /// made anew before it is used again.
-    #[inline(always)]
-    pub(crate) fn take(&self, operation: Operation, bytes: usize) -> bool {
-        let room = if operation.takes_back() {
-            &self.deallocate
-        } else {
-            &self.allocate
-        };
-        let left = room.get().wrapping_sub_unsigned(bytes);
-        room.set(left);
-        left >= 0
-    }
-
-    pub(crate) fn set(&self, to: Self) {
-        self.allocate.set(to.allocate.get());
-        self.deallocate.set(to.deallocate.get());
-    }
-}
 
 /// One thread's counters. All zero is the state of a shard that was never claimed.
 ///
@@ -198,6 +72,18 @@ struct Found {
     reallocations: AtomicUsize,
 }
 
+// SAFETY: a shard is made of atomic integers, and a fresh one has zero in each.
+#[allow(unsafe_code, reason = "promises that zero is a fresh shard")]
+unsafe impl Slot for Shard {
+    #[cfg(not(loom))]
+    const FRESH: Self = Self::new();
+
+    #[cfg(loom)]
+    fn fresh() -> Self {
+        Self::new()
+    }
+}
+
 impl Shard {
     const_fn! {
         pub(crate) const fn new() -> Self {
@@ -225,9 +111,8 @@ impl Shard {
     /// Counts an operation. Owner only.
     #[inline(always)]
     pub(crate) fn count(&self, operation: Operation, bytes: usize) {
-        let order = operation.order();
         let add = |counter: &AtomicUsize, by: usize| {
-            counter.store(counter.load(Relaxed).wrapping_add(by), order);
+            counter.store(counter.load(Relaxed).wrapping_add(by), Release);
         };
         add(self.bytes(operation), bytes);
         add(self.tally(operation), 1);
@@ -235,9 +120,8 @@ impl Shard {
 
     /// Counts an operation on a shard that several threads write to.
     pub(crate) fn count_shared(&self, operation: Operation, bytes: usize) {
-        let order = operation.order();
-        self.bytes(operation).fetch_add(bytes, order);
-        self.tally(operation).fetch_add(1, order);
+        self.bytes(operation).fetch_add(bytes, Release);
+        self.tally(operation).fetch_add(1, Release);
         self.publishes.fetch_add(1, Relaxed);
     }
 
@@ -259,48 +143,37 @@ impl Shard {
         }
     }
 
-    /// Returns what is counted and not yet in the shared totals. Owner only.
-    #[inline]
-    pub(crate) fn pending(&self) -> Net {
-        let net = |allocated: &AtomicUsize, deallocated: &AtomicUsize, published: &AtomicUsize| {
+    /// Returns what the shard has counted, allocated less deallocated. Owner only.
+    #[inline(always)]
+    pub(crate) fn net(&self) -> Net {
+        let net = |allocated: &AtomicUsize, deallocated: &AtomicUsize| {
             allocated
                 .load(Relaxed)
                 .wrapping_sub(deallocated.load(Relaxed))
-                .wrapping_sub(published.load(Relaxed))
                 .cast_signed()
         };
         Net {
-            bytes: net(
-                &self.bytes_allocated,
-                &self.bytes_deallocated,
-                &self.published_bytes,
-            ),
-            blocks: net(
-                &self.allocations,
-                &self.deallocations,
-                &self.published_blocks,
-            ),
+            bytes: net(&self.bytes_allocated, &self.bytes_deallocated),
+            blocks: net(&self.allocations, &self.deallocations),
         }
     }
 
-    /// Notes that everything counted has become part of the shared totals. Owner only.
-    pub(crate) fn note_all_published(&self) {
-        let net = |allocated: &AtomicUsize, deallocated: &AtomicUsize, published: &AtomicUsize| {
-            let net = allocated
-                .load(Relaxed)
-                .wrapping_sub(deallocated.load(Relaxed));
-            published.store(net, Relaxed);
-        };
-        net(
-            &self.bytes_allocated,
-            &self.bytes_deallocated,
-            &self.published_bytes,
-        );
-        net(
-            &self.allocations,
-            &self.deallocations,
-            &self.published_blocks,
-        );
+    /// Returns what of it is in the shared totals. Owner only.
+    #[inline(always)]
+    pub(crate) fn published(&self) -> Net {
+        Net {
+            bytes: self.published_bytes.load(Relaxed).cast_signed(),
+            blocks: self.published_blocks.load(Relaxed).cast_signed(),
+        }
+    }
+
+    /// Notes what of it is in the shared totals from now on. Owner only.
+    #[inline(always)]
+    pub(crate) fn note_published(&self, net: Net) {
+        self.published_bytes
+            .store(net.bytes.cast_unsigned(), Relaxed);
+        self.published_blocks
+            .store(net.blocks.cast_unsigned(), Relaxed);
     }
 
     /// Counts one write to the shared line. Owner only.
@@ -315,16 +188,9 @@ impl Shard {
         self.threshold.load(Relaxed)
     }
 
-    /// Puts the shard under a threshold, with `pending` bytes inside it, and returns the room that
-    /// leaves. Owner only.
-    pub(crate) fn set_threshold(&self, threshold: usize, pending: isize) -> Room {
+    /// Puts the shard under a threshold; under none, 0, when its owner leaves. Owner only.
+    pub(crate) fn set_threshold(&self, threshold: usize) {
         self.threshold.store(threshold, Relaxed);
-        Room::around(pending, threshold)
-    }
-
-    /// Puts the shard under no threshold. Owner only; it leaves.
-    pub(crate) fn clear_threshold(&self) {
-        self.threshold.store(0, Relaxed);
     }
 
     /// Remembers the counters as the new owner finds them.
@@ -375,7 +241,7 @@ impl Shard {
     #[inline]
     pub(crate) fn add_allocated(&self, totals: &mut Totals) {
         let add = |total: &mut usize, counter: &AtomicUsize| {
-            *total = total.wrapping_add(counter.load(Relaxed));
+            *total = total.wrapping_add(counter.load(Acquire));
         };
         add(&mut totals.bytes_allocated, &self.bytes_allocated);
         add(&mut totals.allocations, &self.allocations);
@@ -385,5 +251,159 @@ impl Shard {
     /// Returns how often the shard's owners wrote to the shared line.
     pub(crate) fn publishes(&self) -> usize {
         self.publishes.load(Relaxed)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::Shard;
+    use crate::operation::{Net, Operation};
+    use crate::sync::Ordering::Relaxed;
+    use crate::totals::Totals;
+
+    /// Counters from 0, from close below the wrap, so that a few operations pass it at any width, and from
+    /// anywhere.
+    fn counters() -> impl Strategy<Value = usize> {
+        prop_oneof![Just(0), usize::MAX - 5_000..=usize::MAX, any::<usize>()]
+    }
+
+    /// A shard as former owners may have left it: five counters, all published.
+    fn shards() -> impl Strategy<Value = Shard> {
+        [(); 5].map(|()| counters()).prop_map(|counters| {
+            let shard = Shard::new();
+            let fields = [
+                &shard.bytes_allocated,
+                &shard.bytes_deallocated,
+                &shard.allocations,
+                &shard.deallocations,
+                &shard.reallocations,
+            ];
+            for (field, counter) in fields.into_iter().zip(counters) {
+                field.store(counter, Relaxed);
+            }
+            shard.note_published(shard.net());
+            shard.note_found();
+            shard
+        })
+    }
+
+    fn operations() -> impl Strategy<Value = Vec<(Operation, usize)>> {
+        let operation = prop_oneof![
+            Just(Operation::Allocate),
+            Just(Operation::Deallocate),
+            Just(Operation::Grow),
+            Just(Operation::Shrink),
+        ];
+        vec((operation, 0..=1_000_usize), 0..100)
+    }
+
+    /// The same in numbers that do not wrap.
+    #[derive(Default)]
+    struct Reference {
+        allocated: i128,
+        deallocated: i128,
+        allocations: i128,
+        deallocations: i128,
+        reallocations: i128,
+    }
+
+    impl Reference {
+        fn count(&mut self, operation: Operation, bytes: usize) {
+            let bytes = bytes as i128;
+            match operation {
+                Operation::Allocate | Operation::Grow => self.allocated += bytes,
+                Operation::Deallocate | Operation::Shrink => self.deallocated += bytes,
+            }
+            match operation {
+                Operation::Allocate => self.allocations += 1,
+                Operation::Deallocate => self.deallocations += 1,
+                Operation::Grow | Operation::Shrink => self.reallocations += 1,
+            }
+        }
+
+        fn pending(&self) -> (i128, i128) {
+            (
+                self.allocated - self.deallocated,
+                self.allocations - self.deallocations,
+            )
+        }
+
+        fn totals(&self) -> [i128; 5] {
+            [
+                self.allocated,
+                self.deallocated,
+                self.allocations,
+                self.deallocations,
+                self.reallocations,
+            ]
+        }
+    }
+
+    fn pending(shard: &Shard) -> (i128, i128) {
+        let Net { bytes, blocks } = shard.net() - shard.published();
+        (bytes as i128, blocks as i128)
+    }
+
+    fn fields(totals: Totals) -> [i128; 5] {
+        [
+            totals.bytes_allocated,
+            totals.bytes_deallocated,
+            totals.allocations,
+            totals.deallocations,
+            totals.reallocations,
+        ]
+        .map(|field| field as i128)
+    }
+
+    proptest! {
+        /// Pending and the owner's totals are differences, and right wherever the counters stand.
+        #[test]
+        fn pending_is_right_across_the_wrap_of_every_counter(
+            shard in shards(),
+            operations in operations(),
+        ) {
+            let mut reference = Reference::default();
+            for (operation, bytes) in operations {
+                shard.count(operation, bytes);
+                reference.count(operation, bytes);
+                prop_assert_eq!(pending(&shard), reference.pending());
+                prop_assert_eq!(fields(shard.owner_totals()), reference.totals());
+            }
+        }
+
+        /// Publishing now and then loses nothing: what was pending each time adds up to what was counted.
+        #[test]
+        fn what_is_published_in_parts_adds_up_across_the_wrap(
+            shard in shards(),
+            parts in vec(operations(), 0..5),
+        ) {
+            let (mut reference, mut published) = (Reference::default(), (0, 0));
+            for operations in parts {
+                for (operation, bytes) in operations {
+                    shard.count(operation, bytes);
+                    reference.count(operation, bytes);
+                }
+                let (bytes, blocks) = pending(&shard);
+                published = (published.0 + bytes, published.1 + blocks);
+                shard.note_published(shard.net());
+                prop_assert_eq!(pending(&shard), (0, 0), "all was published");
+            }
+            prop_assert_eq!(published, reference.pending());
+        }
+
+        /// Counted by one thread or by several, an operation does the same to the counters.
+        #[test]
+        fn shared_counting_counts_like_the_owner(operations in operations()) {
+            let (own, shared) = (Shard::new(), Shard::new());
+            for &(operation, bytes) in &operations {
+                own.count(operation, bytes);
+                shared.count_shared(operation, bytes);
+            }
+            prop_assert_eq!(own.owner_totals(), shared.owner_totals());
+            prop_assert_eq!(shared.publishes(), operations.len());
+        }
     }
 }

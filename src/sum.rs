@@ -26,9 +26,9 @@
 use crate::shard::Shard;
 use crate::totals::Totals;
 
-/// Bytes freed during a sum at which it is good enough: the default threshold, the grain
-/// in which everything else here is reckoned.
-const SETTLED: usize = crate::ledger::DEFAULT_THRESHOLD;
+/// Bytes freed during a sum at which it is good enough: 16 KiB, the default threshold, the grain in
+/// which everything else here is reckoned.
+const SETTLED: usize = 16 * 1024;
 
 /// How often a sum is taken at the most. A reader that lost the processor once has a fresh
 /// time slice the second time; more attempts would only chase threads that free faster

@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::ledger;
+use crate::terms;
 
 /// The largest threshold, in bytes: 1 GiB, or 128 KiB where pointers have 32 bits.
 ///
 /// The error bound is the threshold times the number of threads; this keeps the bound of a million
 /// threads (16,384 on 32 bits) well inside a `usize`.
-pub const MAX_THRESHOLD: usize = ledger::MAX_THRESHOLD;
+pub const MAX_THRESHOLD: usize = terms::MAX_THRESHOLD;
 
 /// Why a threshold was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

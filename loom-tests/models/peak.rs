@@ -1,0 +1,125 @@
+//! The peak against the live bytes it is the peak of.
+
+use loom::sync::Arc;
+use loom::sync::atomic::AtomicBool;
+use loom::sync::atomic::Ordering::{Acquire, Release};
+
+use super::{Pair, explore, join, publish, spawn};
+use crate::operation::Operation::{Allocate, Deallocate};
+
+/// Two threads publish up and down. Whatever live figure a reader saw, the peak it reads next is no
+/// lower; when all is done, the peak is the highest total there was.
+#[test]
+fn the_peak_is_never_below_a_live_figure_read_before_it() {
+    explore(2, || {
+        let pair = Pair::under(1);
+        let ledger = &pair.ledger;
+        publish(ledger, &pair.shards[0], Allocate, 4);
+        let up = spawn(&pair, |pair| {
+            publish(&pair.ledger, &pair.shards[0], Allocate, 8);
+        });
+        let down = spawn(&pair, |pair| {
+            publish(&pair.ledger, &pair.shards[1], Deallocate, 4);
+        });
+        let reader = spawn(&pair, |pair| {
+            let live = pair.ledger.published.live_bytes();
+            let peak = pair.ledger.published.peak_bytes();
+            assert!(peak >= live, "peak {peak} after {live} live");
+        });
+        join([up, down, reader]);
+        let highest = ledger.published.peak_bytes();
+        assert!(
+            (8..=12).contains(&highest),
+            "peak {highest}, the total went from 4 to 8"
+        );
+    });
+}
+
+/// Two threads raise the peak at once; the lower figure does not take the place of the higher one.
+#[test]
+fn the_peak_of_two_threads_is_the_highest_total() {
+    explore(3, || {
+        let pair = Pair::under(1);
+        let slow = spawn(&pair, |pair| {
+            publish(&pair.ledger, &pair.shards[0], Allocate, 8);
+        });
+        let quick = spawn(&pair, |pair| {
+            publish(&pair.ledger, &pair.shards[1], Allocate, 8);
+            let live = pair.ledger.published.live_bytes();
+            publish(&pair.ledger, &pair.shards[1], Deallocate, 8);
+            publish(&pair.ledger, &pair.shards[1], Deallocate, 8);
+            live
+        });
+        slow.join().unwrap();
+        let live = quick.join().unwrap();
+        let peak = pair.ledger.published.peak_bytes();
+        assert!(peak >= live, "peak {peak}, {live} were live");
+    });
+}
+
+/// Once a publish has returned, the total it made is in the peak, though the next publish has taken the
+/// total down again and not yet come to the peak itself.
+#[test]
+fn a_publish_that_returned_is_in_the_peak() {
+    explore(3, || {
+        let shared = Arc::new((Pair::under(1), AtomicBool::new(false)));
+        let publisher = spawn(&shared, |(pair, returned)| {
+            publish(&pair.ledger, &pair.shards[0], Allocate, 8);
+            returned.store(true, Release);
+            publish(&pair.ledger, &pair.shards[0], Deallocate, 8);
+        });
+        let reader = spawn(&shared, |(pair, returned)| {
+            if returned.load(Acquire) {
+                let peak = pair.ledger.published.peak_bytes();
+                assert_eq!(peak, 8, "8 bytes were published");
+            }
+        });
+        join([publisher, reader]);
+    });
+}
+
+/// The peak starts anew from the live bytes of the reset, also when the first thing after it is a
+/// free.
+#[test]
+fn a_peak_that_was_reset_starts_from_the_live_bytes_of_the_reset() {
+    explore(3, || {
+        let pair = Pair::under(1);
+        let ledger = &pair.ledger;
+        publish(ledger, &pair.shards[0], Allocate, 32);
+        publish(ledger, &pair.shards[0], Deallocate, 16);
+        ledger.published.reset_peak();
+        let threads = [0, 1].map(|which| {
+            spawn(&pair, move |pair| {
+                publish(&pair.ledger, &pair.shards[which], Deallocate, 8);
+            })
+        });
+        join(threads);
+        assert_eq!(
+            ledger.published.peak_bytes(),
+            16,
+            "live at the reset, and less since"
+        );
+    });
+}
+
+/// The peak starts anew while another thread publishes up and down; it is never below a figure read
+/// since.
+#[test]
+fn a_peak_that_was_reset_is_never_below_a_live_figure_read_since() {
+    explore(3, || {
+        let pair = Pair::under(1);
+        let publisher = spawn(&pair, |pair| {
+            publish(&pair.ledger, &pair.shards[0], Allocate, 8);
+            publish(&pair.ledger, &pair.shards[0], Deallocate, 4);
+        });
+        let reader = spawn(&pair, |pair| {
+            pair.ledger.published.reset_peak();
+            let live = pair.ledger.published.live_bytes();
+            let peak = pair.ledger.published.peak_bytes();
+            assert!(peak >= live, "peak {peak} after {live} live");
+        });
+        join([publisher, reader]);
+        pair.ledger.published.reset_peak();
+        assert_eq!(pair.ledger.published.peak_bytes(), 4, "live at the reset");
+    });
+}

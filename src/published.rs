@@ -1,0 +1,159 @@
+//! The shared cache line: the published totals, their peak, and the marks they are compared with.
+//!
+//! # The peak
+//!
+//! A publish that changes the total adds first and raises the peak second, to the higher
+//! of the totals before and after. In between, a reader could see the total but not the
+//! peak; so readers of the total raise the peak too, before they return what they saw.
+//! Hence: no figure that [`Published::live_bytes`] has returned is above any peak read after
+//! it, and once publishes are done the peak is the highest total there was (model:
+//! `the_peak_is_never_below_a_live_figure_read_before_it`).
+//!
+//! # Memory orderings
+//!
+//! Most are `Relaxed`. Each figure here is one atomic, so coherence alone gives every claim about it: an add is
+//! seen by everything ordered after it, and the peak, which only grows between resets, is never seen to shrink.
+//!
+//! The totals' `fetch_add`s are `AcqRel` for the sake of limits. A publish adds to the total, then reads the
+//! mark; an arming writes the mark, then adds nothing to the total, then sums. One of the two adds comes first. If
+//! the publish's, the arming is ordered after the publishing thread's counts, and its sum contains them. If the
+//! arming's, the publish is ordered after the mark, and consults (model:
+//! `no_crossing_is_lost_between_a_publish_and_an_arming`).
+
+use crate::operation::Net;
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::{AtomicUsize, const_fn};
+
+/// A shared total in the top eighth of its range stands for a number below zero: bytes
+/// freed by threads that have published, allocated by threads that have not. Error bounds
+/// stay far below that eighth, and no process has seven eighths of its address space live.
+const BELOW_ZERO: usize = usize::MAX / 8 * 7;
+
+/// Returns the live figure that a shared total stands for.
+const fn live(total: usize) -> usize {
+    if total > BELOW_ZERO { 0 } else { total }
+}
+
+/// The bound on the error of published blocks, from that of bytes: a shard under threshold `t` leaves at
+/// most `t / 16` blocks pending when it has looked, less one, and between two looks at most `2 (t − 1)` bytes
+/// pass on a side, a block each: no more than `3 (t − 1)` in all.
+pub(crate) const fn blocks_bound(error_bound: usize) -> usize {
+    error_bound.saturating_mul(3)
+}
+
+/// See the module. Every publish writes here.
+#[derive(Debug)]
+pub(crate) struct Published {
+    /// Added to by publishes; read by anyone. Wraps below zero, see [`BELOW_ZERO`].
+    bytes: AtomicUsize,
+    blocks: AtomicUsize,
+    /// The highest live bytes since the last reset. Raised by publishes and readers.
+    peak: AtomicUsize,
+    /// The lowest limits in force, or lower; `usize::MAX` without one. Written by triggers.
+    bytes_mark: AtomicUsize,
+    blocks_mark: AtomicUsize,
+}
+
+impl Published {
+    const_fn! {
+        pub(crate) const fn new() -> Self {
+            Self {
+                bytes: AtomicUsize::new(0),
+                blocks: AtomicUsize::new(0),
+                peak: AtomicUsize::new(0),
+                bytes_mark: AtomicUsize::new(usize::MAX),
+                blocks_mark: AtomicUsize::new(usize::MAX),
+            }
+        }
+    }
+
+    /// Adds to the totals; returns whether one of them, off by as much as `error_bound` bytes, may have
+    /// reached its mark. The bound is asked for once the total is added to.
+    #[inline(always)]
+    pub(crate) fn add(&self, net: Net, error_bound: impl Fn() -> usize) -> bool {
+        let mut near = false;
+        if net.blocks != 0 {
+            let by = net.blocks.cast_unsigned();
+            let after = live(self.blocks.fetch_add(by, AcqRel).wrapping_add(by));
+            let most = after.saturating_add(blocks_bound(error_bound()));
+            near |= most >= self.blocks_mark.load(Relaxed);
+        }
+        if net.bytes != 0 {
+            let by = net.bytes.cast_unsigned();
+            let before = self.bytes.fetch_add(by, AcqRel);
+            let after = live(before.wrapping_add(by));
+            self.raise_peak(live(before).max(after));
+            near |= after.saturating_add(error_bound()) >= self.bytes_mark.load(Relaxed);
+        }
+        near
+    }
+
+    /// Returns whether the live bytes, off by as much as `error_bound`, may have reached their mark.
+    pub(crate) fn is_near_bytes_mark(&self, error_bound: usize) -> bool {
+        self.latest_live_bytes().saturating_add(error_bound) >= self.bytes_mark.load(Relaxed)
+    }
+
+    /// Adds to the live bytes if they come to no more than `most`; returns whether they did. The peak is left
+    /// to [`live_bytes`](Self::live_bytes), since what is added may be taken off again.
+    pub(crate) fn add_within(&self, bytes: isize, most: usize) -> bool {
+        let by = bytes.cast_unsigned();
+        let fits = |total| live(total).saturating_add_signed(bytes) <= most;
+        self.bytes
+            .fetch_update(AcqRel, Relaxed, |total| {
+                fits(total).then_some(total.wrapping_add(by))
+            })
+            .is_ok()
+    }
+
+    /// Takes off again what [`add_within`](Self::add_within) added.
+    pub(crate) fn take_off(&self, bytes: isize) {
+        self.bytes.fetch_sub(bytes.cast_unsigned(), AcqRel);
+    }
+
+    /// Returns the live bytes, ordered with every change of them.
+    pub(crate) fn latest_live_bytes(&self) -> usize {
+        live(self.bytes.fetch_add(0, AcqRel))
+    }
+
+    #[inline]
+    fn raise_peak(&self, live: usize) {
+        if live > self.peak.load(Relaxed) {
+            self.peak.fetch_max(live, Relaxed);
+        }
+    }
+
+    /// Returns the live bytes, after making sure that the peak is no lower.
+    #[inline]
+    pub(crate) fn live_bytes(&self) -> usize {
+        let live = live(self.bytes.load(Acquire));
+        self.raise_peak(live);
+        live
+    }
+
+    /// Returns the live blocks.
+    pub(crate) fn live_blocks(&self) -> usize {
+        live(self.blocks.load(Acquire))
+    }
+
+    /// Returns the highest live bytes since the last reset.
+    pub(crate) fn peak_bytes(&self) -> usize {
+        self.live_bytes().max(self.peak.load(Relaxed))
+    }
+
+    /// Forgets the peak; from now on it is the live bytes of now or what comes above them. A publish that
+    /// is under way counts as coming after.
+    pub(crate) fn reset_peak(&self) {
+        // A swap for the models' sake: loom orders the writes to a variable among read-modify-writes,
+        // and with a plain store shows the peak going back.
+        self.peak.swap(0, Relaxed);
+    }
+
+    /// Sets the marks. Publishes that come after see them; the caller is ordered after those that came
+    /// before, and has to look for itself whether they have reached a mark.
+    pub(crate) fn set_marks(&self, bytes: usize, blocks: usize) {
+        self.bytes_mark.store(bytes, Relaxed);
+        self.blocks_mark.store(blocks, Relaxed);
+        self.bytes.fetch_add(0, AcqRel);
+        self.blocks.fetch_add(0, AcqRel);
+    }
+}
