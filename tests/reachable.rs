@@ -34,8 +34,9 @@ const METHODS: [&str; 8] = [
 ];
 
 /// What the methods may want from outside: the inner allocator, memory for shards, the key that tells of
-/// a thread's end, and the address of a thread-local.
-const WANTED: [&str; 10] = [
+/// a thread's end, the address of a thread-local, and the system call that wakes a thread which waits for
+/// a trigger (`Thread::unpark`; on Linux it wakes, and never waits).
+const WANTED: [&str; 11] = [
     "inner_alloc",
     "inner_alloc_zeroed",
     "inner_dealloc",
@@ -46,6 +47,7 @@ const WANTED: [&str; 10] = [
     "pthread_key_delete",
     "pthread_setspecific",
     "__tls_get_addr",
+    "syscall",
 ];
 
 /// What is in every library that is linked from the standard library: tables of the linker's, and the
