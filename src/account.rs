@@ -76,7 +76,7 @@ impl Account {
     }
 
     fn shards(&self) -> impl Iterator<Item = &Shard> {
-        self.shards.used().chain([&*self.outside])
+        self.shards.used().chain(std::iter::once(&*self.outside))
     }
 
     /// Returns how many shards have an owner.

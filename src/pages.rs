@@ -33,10 +33,10 @@ pub(crate) fn zeroed<T: ZeroIsValid>() -> Option<NonNull<T>> {
             0,
         )
     };
-    if start == libc::MAP_FAILED {
-        return None;
-    }
-    NonNull::new(start.cast())
+    // In this order the optimiser sees that neither test can fail later: with debug assertions on,
+    // the other leaves a panic behind.
+    let memory = NonNull::new(start)?;
+    (start != libc::MAP_FAILED).then_some(memory.cast())
 }
 
 /// Gives back what [`zeroed`] returned.

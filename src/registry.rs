@@ -257,3 +257,72 @@ unsafe fn drop_slab<T: Slot, const SLOTS: usize>(slab: NonNull<Slab<T, SLOTS>>) 
     // SAFETY: as above.
     drop(unsafe { Box::from_raw(slab.as_ptr()) });
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+
+    use crate::shard::Shard;
+    use crate::sync::Ordering::SeqCst;
+
+    const SLOTS: usize = usize::BITS as usize;
+    type Registry = super::Registry<Shard, SLOTS>;
+
+    #[test]
+    fn owners_one_after_another_share_one_shard() {
+        let registry = Registry::new();
+        for _ in 0..100_000 {
+            let shard = registry.claim().expect("memory");
+            registry.release(shard);
+        }
+        assert_eq!(registry.used().count(), 1);
+    }
+
+    #[test]
+    fn as_many_shards_as_owners_at_once_and_each_owner_has_its_own() {
+        let registry = Registry::new();
+        for owners in [1, SLOTS - 1, SLOTS, SLOTS + 1, 5 * SLOTS + 3] {
+            let held: Vec<_> = (0..owners)
+                .map(|_| registry.claim().expect("memory"))
+                .collect();
+            let distinct: HashSet<_> = held
+                .iter()
+                .map(|shard| std::ptr::from_ref(*shard))
+                .collect();
+            assert_eq!(distinct.len(), owners, "an owner each");
+            assert_eq!(registry.used().count(), owners, "and no shard more");
+            held.into_iter().for_each(|shard| registry.release(shard));
+        }
+    }
+
+    #[test]
+    fn threads_that_come_and_go_need_no_more_shards_than_were_alive_at_once() {
+        // The size of a slab less and more.
+        for threads in [8, SLOTS + 6] {
+            let registry = Registry::new();
+            let (owners, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let held = Mutex::new(HashSet::new());
+            thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        for _ in 0..100_000 / threads {
+                            // Counted for longer than it is true, so that `most` is not too low.
+                            most.fetch_max(owners.fetch_add(1, SeqCst) + 1, SeqCst);
+                            let shard = registry.claim().expect("memory");
+                            let address = std::ptr::from_ref(shard).addr();
+                            assert!(held.lock().unwrap().insert(address), "owned twice");
+                            assert!(held.lock().unwrap().remove(&address));
+                            registry.release(shard);
+                            owners.fetch_sub(1, SeqCst);
+                        }
+                    });
+                }
+            });
+            let (shards, most) = (registry.used().count(), most.into_inner());
+            assert!(shards <= most, "{shards} shards for {most} at once");
+        }
+    }
+}

@@ -88,10 +88,12 @@ impl Sleeper {
     pub(crate) fn wake(&self) {
         let mut word = self.word.load(Relaxed);
         while word & ASLEEP != 0 {
-            match self
-                .word
-                .compare_exchange_weak(word, word + BORROWED, Acquire, Relaxed)
-            {
+            match self.word.compare_exchange_weak(
+                word,
+                word.wrapping_add(BORROWED),
+                Acquire,
+                Relaxed,
+            ) {
                 Ok(_) => return self.unpark(),
                 Err(now) => word = now,
             }

@@ -1,0 +1,29 @@
+//! The claims, with the allocator installed in batched mode over mimalloc.
+
+#![allow(
+    unsafe_code,
+    reason = "the claims call the allocator, pthreads and fork"
+)]
+
+mod claims;
+mod support;
+
+use mimalloc::MiMalloc;
+use std::process::ExitCode;
+
+use support::oracle::Oracle;
+use tally_alloc::{Batched, TallyAlloc};
+
+#[global_allocator]
+static GLOBAL: TallyAlloc<Oracle<MiMalloc>, Batched> = TallyAlloc::new(Oracle::over(MiMalloc));
+
+/// Every operation is published before it returns.
+const EXACT: bool = false;
+
+/// Ignored: a child that was forked while another thread was inside mimalloc may hang inside mimalloc. It
+/// did so 9 times in 1,800 forks with mimalloc alone. Run it with `cargo test --test over_mimalloc -- --ignored`.
+const BROKEN: &[&str] = &["fork::a_child_forked_while_threads_start_and_end_does_not_hang"];
+
+fn main() -> ExitCode {
+    support::run(claims::all(), BROKEN)
+}
