@@ -109,32 +109,6 @@ impl Rounds {
     }
 }
 
-fn median(&self, figure: impl Fn(&Outcome) -> f64) -> f64 {
-        median(self.outcomes.iter().map(figure).collect())
-    }
-
-    fn share(&self) -> f64 {
-        self.median(Outcome::share)
-    }
-
-    fn mean(&self) -> f64 {
-        self.median(|outcome| outcome.mean_resident)
-    }
-
-    fn peak(&self) -> f64 {
-        self.median(|outcome| outcome.peak_resident as f64)
-    }
-
-    /// Time collecting as a part of `other`'s, round by round.
-    fn collecting_against(&self, other: &Self) -> f64 {
-        let ratios = self.outcomes.iter().zip(&other.outcomes).map(|(a, b)| {
-            let seconds = |time: Duration| time.as_secs_f64();
-            seconds(a.collecting) / seconds(b.collecting).max(1e-9)
-        });
-        median(ratios.collect())
-    }
-}
-
 fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     match figures.len() {
@@ -179,7 +153,9 @@ fn equal_mean(
             parameter * (headroom(target) / headroom(mean)).powi(root)
         };
     }
-    Ok(make(below.or(above).map_or(first, |(parameter, _)| parameter)))
+    Ok(make(
+        below.or(above).map_or(first, |(parameter, _)| parameter),
+    ))
 }
 
 /// A setting and what stands beside it.
@@ -293,7 +269,9 @@ fn main() -> Result<()> {
     ];
     println!("{}\n", table::of(&header, rows));
 
-    println!("Ratios are to the setting, round by round: of the time collecting, and of the bytes that");
+    println!(
+        "Ratios are to the setting, round by round: of the time collecting, and of the bytes that"
+    );
     println!("all collections together found live, which no noise touches.\n");
     println!("## For equal mean resident memory\n");
     let rows = matches.iter().map(|row| {
