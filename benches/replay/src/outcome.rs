@@ -32,6 +32,8 @@ pub struct Outcome {
     pub tenths: Vec<f64>,
     /// Bytes found live by all collections together.
     pub marked: u64,
+    /// The same in each tenth of the deliveries.
+    pub marked_in_tenths: Vec<u64>,
     /// How often a reserve has grown.
     pub growth_steps: u64,
     /// Bytes reserved at the end.
@@ -72,6 +74,10 @@ impl Outcome {
             mutating: last.mutating,
             tenths,
             marked: last.marked,
+            marked_in_tenths: ends
+                .windows(2)
+                .map(|pair| pair[1].marked - pair[0].marked)
+                .collect(),
             growth_steps,
             reserved,
             live: last.live,

@@ -119,7 +119,7 @@ fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 /// The most tries in a search for equal memory.
-const TRIES: usize = 6;
+const TRIES: usize = 5;
 
 /// Finds the parameter at which the mean memory is `target`, or as little below it as a few tries
 /// find. `make` turns a parameter into a candidate whose headroom grows as its `root`-th root: a try
@@ -253,6 +253,8 @@ fn main() -> Result<()> {
             &matches[0].proportional,
         ),
         ("FixedLimit, peak of the default", &matches[0].ceiling),
+        ("SquareRoot, mean of 2x/16x", &matches[1].square_root),
+        ("Proportional, mean of 2x/16x", &matches[1].proportional),
     ] {
         rows.push(overview(name, rounds));
     }
@@ -262,6 +264,8 @@ fn main() -> Result<()> {
         "time collecting",
         "first 3 tenths",
         "last 3 tenths",
+        "marked MB, first 3",
+        "last 3",
         "growth steps",
         "reserved MB",
         "mean resident MB",
@@ -331,12 +335,18 @@ fn name(rounds: &Rounds) -> String {
 }
 
 fn overview(name: &str, rounds: &Rounds) -> Vec<String> {
+    let marked = |tenths: std::ops::Range<usize>| {
+        let sum = |o: &Outcome| o.marked_in_tenths[tenths.clone()].iter().sum::<u64>() as f64;
+        table::megabytes(rounds.median(sum))
+    };
     vec![
         name.to_owned(),
         format!("{:.0}", rounds.median(|o| o.collections as f64)),
         table::percent(rounds.share()),
         table::percent(rounds.median(|o| o.mean_of_tenths(0..3))),
         table::percent(rounds.median(|o| o.mean_of_tenths(7..10))),
+        marked(0..3),
+        marked(7..10),
         format!("{:.0}", rounds.median(|o| o.growth_steps as f64)),
         table::megabytes(rounds.median(|o| o.reserved as f64)),
         table::megabytes(rounds.mean()),
