@@ -4,7 +4,7 @@ use super::cycle::Cycle;
 use super::error::{Parameter, PolicyError, above_zero};
 use super::{Policy, Resumable};
 
-/// A collection each time the heap has grown by a number of bytes since the one before.
+/// A collection each time a number of bytes has been allocated since the one before.
 ///
 /// ```text
 /// next limit = live after + request + interval
@@ -14,8 +14,9 @@ use super::{Policy, Resumable};
 /// Cost does not matter here, so small intervals are taken as they are, down to 1/64 of what is live
 /// ([`Cycle::least_progress`]).
 ///
-/// A limit is one of *live* bytes: what the program frees by itself between two collections puts the
-/// next one off. Where nothing is freed but by the collector, the interval is one of bytes allocated.
+/// With a trigger that watches [`Measure::AllocatedBytes`](crate::Measure::AllocatedBytes) the
+/// interval is one of bytes allocated. With one that watches live bytes, what the program frees by
+/// itself between two collections puts the next one off.
 ///
 /// # Examples
 ///

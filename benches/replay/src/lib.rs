@@ -11,6 +11,7 @@
 //!   starts. `cargo run --release -p tally-alloc-replay`.
 
 pub mod cost;
+pub mod engine;
 pub mod matching;
 pub mod outcome;
 pub mod plot;

@@ -11,6 +11,8 @@ pub struct Sample {
     pub collecting: Duration,
     /// The worker's own time.
     pub mutating: Duration,
+    /// Bytes found live by all collections together: their work, as a figure that no noise touches.
+    pub marked: u64,
     /// Bytes live.
     pub live: usize,
     /// Bytes resident: the most that was in use since the process began.
@@ -28,6 +30,10 @@ pub struct Outcome {
     pub mutating: Duration,
     /// Share of time collecting in each tenth of the deliveries.
     pub tenths: Vec<f64>,
+    /// Bytes found live by all collections together.
+    pub marked: u64,
+    /// The same in each tenth of the deliveries.
+    pub marked_in_tenths: Vec<u64>,
     /// How often a reserve has grown.
     pub growth_steps: u64,
     /// Bytes reserved at the end.
@@ -67,6 +73,11 @@ impl Outcome {
             collecting: last.collecting,
             mutating: last.mutating,
             tenths,
+            marked: last.marked,
+            marked_in_tenths: ends
+                .windows(2)
+                .map(|pair| pair[1].marked - pair[0].marked)
+                .collect(),
             growth_steps,
             reserved,
             live: last.live,
@@ -74,6 +85,13 @@ impl Outcome {
                 / samples.len() as f64,
             peak_resident: samples.iter().map(|s| s.resident).max().unwrap_or(0),
         }
+    }
+
+    /// Mean of the shares of some of the tenths.
+    #[must_use]
+    pub fn mean_of_tenths(&self, tenths: std::ops::Range<usize>) -> f64 {
+        let count = tenths.len().max(1) as f64;
+        self.tenths[tenths].iter().sum::<f64>() / count
     }
 
     /// Share of time collecting.

@@ -80,6 +80,7 @@ struct Worker<'a> {
     /// The most bytes that were in use in both together.
     touched: usize,
     collections: u64,
+    marked: u64,
     collecting: Duration,
     mutating: Duration,
     /// `mutating` when the last collection ended.
@@ -98,6 +99,7 @@ impl Worker<'_> {
             let chunks = finish(self.chunks.collect(amount.chunk_bytes));
             self.sizing.collected(exhausted, &slots, &chunks);
             self.collections += 1;
+            self.marked += bytes(self.slots.live(), self.chunks.live()) as u64;
             self.collecting += pause;
             self.last = self.mutating;
         }
@@ -142,6 +144,7 @@ impl Worker<'_> {
     fn sample(&self) -> Sample {
         Sample {
             collections: self.collections,
+            marked: self.marked,
             collecting: self.collecting,
             mutating: self.mutating,
             live: bytes(self.slots.live(), self.chunks.live()),
@@ -162,6 +165,7 @@ pub fn run(deliveries: &[Delivery], mode: Mode, sizing: &mut dyn Sizing) -> Outc
         chunks: Pool::default(),
         touched: 0,
         collections: 0,
+        marked: 0,
         collecting: Duration::ZERO,
         mutating: Duration::ZERO,
         last: Duration::ZERO,
