@@ -13,6 +13,7 @@
 mod bound;
 mod modes;
 mod peak;
+mod places;
 mod publishing;
 mod registry;
 mod sum;
