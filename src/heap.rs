@@ -1,13 +1,11 @@
 //! The process's account, and how it is read.
 
-use std::fmt;
-
 use crate::account::Account;
 use crate::hard_limit::HardLimitError;
 use crate::ledger::Ledger;
 use crate::local;
+use crate::readings::{Readings, reading_methods};
 use crate::sum::Sum;
-use crate::threshold::{self, ThresholdError};
 use crate::totals::Totals;
 use crate::watch::{Watch, Watched};
 
@@ -45,122 +43,31 @@ pub struct Heap {
     account: &'static Account,
 }
 
-impl Heap {
-    /// Returns the published live bytes: one cache line read, whatever the number of threads.
-    ///
-    /// # Accuracy
-    ///
-    /// Off from the truth, in either direction, by at most [`error_bound`](Self::error_bound)
-    /// bytes; never negative. In exact mode, the truth after every operation that has returned.
-    #[must_use]
-    #[inline]
-    pub fn live_bytes(&self) -> usize {
-        self.account.ledger.published.live_bytes()
+reading_methods! {
+    impl for Heap,
+    example: "tally_alloc::heap()",
+    error_bound: "It is the sum, over the threads that have a shard, of the threshold that each is under, less one. 0 in exact mode.",
+    thread_totals: "since it started.",
+    flush: "A thread that ends does so by itself, but `std::thread::scope` may return before the last \
+            steps of its threads; where `live_bytes` must be close right after it, flush at the end \
+            of each closure.",
+}
+
+impl Readings for Heap {
+    fn publishes(&self) -> usize {
+        self.account.publishes()
     }
 
-    /// Returns the bytes by which [`live_bytes`](Self::live_bytes) may be off right now: the sum,
-    /// over the threads that have a shard, of the threshold that each is under, less one. 0 in
-    /// exact mode.
-    #[must_use]
-    pub fn error_bound(&self) -> usize {
-        self.account.ledger.terms.error_bound()
-    }
-
-    /// Returns the exact totals, summed over every thread's counters, those of ended threads
-    /// included. Takes time in proportion to the largest number of threads that were alive at
-    /// once; locks nothing and stops nobody.
-    ///
-    /// # Accuracy
-    ///
-    /// With no operation under way, the truth. While threads run, its live bytes and blocks are
-    /// never below what was live throughout the call, and above it by at most what was freed
-    /// during the call; and no field is lower than in an earlier call that this one is ordered
-    /// after.
-    #[must_use]
-    pub fn totals(&self) -> Totals {
-        self.account.sum().totals
-    }
-
-    /// Returns what the calling thread itself has done since it started.
-    ///
-    /// A block that one thread allocates and another frees counts as allocated here and as
-    /// deallocated there, so a thread's own net can be below zero.
-    ///
-    /// # Accuracy
-    ///
-    /// Exact. Zero for a thread that is past its thread-local destructors; what such a thread
-    /// still does is in [`totals`](Self::totals) all the same.
-    #[must_use]
-    pub fn thread_totals(&self) -> Totals {
+    fn own_totals(&self) -> Totals {
         local::totals()
     }
 
-    /// Returns the highest published live bytes since the program began or the last
-    /// [`reset_peak`](Self::reset_peak).
-    ///
-    /// # Accuracy
-    ///
-    /// Never below a [`live_bytes`](Self::live_bytes) that was read before; like it, within
-    /// [`error_bound`](Self::error_bound) of the truth.
-    #[must_use]
-    pub fn peak_bytes(&self) -> usize {
-        self.account.ledger.published.peak_bytes()
-    }
-
-    /// Starts the peak anew from the published live bytes of now. A publish that another thread
-    /// has under way counts as coming after.
-    pub fn reset_peak(&self) {
-        self.account.ledger.published.reset_peak();
-    }
-
-    /// Publishes the calling thread's pending bytes now, and brings it under the present
-    /// [`threshold`](Self::threshold).
-    ///
-    /// A thread that ends does so by itself, but `std::thread::scope` may return before the last
-    /// steps of its threads; where `live_bytes` must be close right after it, flush at the end of
-    /// each closure.
-    pub fn flush(&self) {
+    fn flush_own(&self) {
         local::flush();
     }
+}
 
-    /// Returns the pending bytes, from 1 up, at which a thread publishes: 16 KiB unless it was
-    /// set.
-    #[must_use]
-    pub fn threshold(&self) -> usize {
-        self.account.ledger.terms.threshold()
-    }
-
-    /// Sets the threshold, in bytes. 0 means the same as 1: every operation is published.
-    ///
-    /// A thread comes under the new threshold when it next takes the slow path, at the latest
-    /// after twice its old one has passed on one side, or calls [`flush`](Self::flush); until then
-    /// [`error_bound`](Self::error_bound) goes by the old one. In exact mode there is nothing to
-    /// wait for and the threshold has no effect.
-    ///
-    /// # Errors
-    ///
-    /// [`ThresholdError::TooLarge`] above [`MAX_THRESHOLD`](crate::MAX_THRESHOLD); the threshold
-    /// stays what it was.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use tally_alloc::heap;
-    ///
-    /// heap().set_threshold(64 * 1024)?;
-    /// assert_eq!(heap().threshold(), 64 * 1024);
-    /// assert!(heap().set_threshold(usize::MAX).is_err());
-    /// assert_eq!(heap().threshold(), 64 * 1024);
-    /// # Ok::<(), tally_alloc::ThresholdError>(())
-    /// ```
-    pub fn set_threshold(&self, bytes: usize) -> Result<(), ThresholdError> {
-        self.account
-            .ledger
-            .terms
-            .set_threshold(threshold::checked(bytes)?);
-        Ok(())
-    }
-
+impl Heap {
     /// Sets a limit that live bytes never exceed: an allocation that would is refused, before the inner allocator is
     /// asked, and nothing is called back.
     ///
@@ -215,13 +122,6 @@ impl Heap {
         self.account.ledger.terms.swap_hard_limit(usize::MAX);
     }
 
-    /// Returns how often threads have written to the shared cache line: the figure that a
-    /// threshold is chosen by. Grows only; takes time like [`totals`](Self::totals).
-    #[must_use]
-    pub fn shared_writes(&self) -> usize {
-        self.account.publishes()
-    }
-
     /// Returns whether the allocator has served a request: `false` in a program that links this
     /// crate without installing [`TallyAlloc`](crate::TallyAlloc) (and never uses one by hand),
     /// where every figure is zero.
@@ -240,17 +140,5 @@ impl Watched for Heap {
 
     fn sum(&self) -> Sum {
         self.account.sum()
-    }
-}
-
-impl fmt::Debug for Heap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Heap")
-            .field("live_bytes", &self.live_bytes())
-            .field("error_bound", &self.error_bound())
-            .field("peak_bytes", &self.peak_bytes())
-            .field("threshold", &self.threshold())
-            .field("totals", &self.totals())
-            .finish_non_exhaustive()
     }
 }

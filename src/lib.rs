@@ -96,6 +96,10 @@
 mod account;
 #[cfg(not(loom))]
 mod alloc;
+#[cfg(all(feature = "allocator-api2", not(loom)))]
+mod counted;
+#[cfg(not(loom))]
+mod counter;
 #[cfg(not(loom))]
 mod exit;
 mod hard_limit;
@@ -109,8 +113,11 @@ mod mode;
 mod operation;
 #[cfg(not(loom))]
 mod pages;
+mod place;
 pub mod policy;
 mod published;
+#[cfg(not(loom))]
+mod readings;
 mod registry;
 #[cfg(not(loom))]
 mod report;
@@ -120,6 +127,8 @@ mod sleeper;
 mod sum;
 mod sync;
 mod terms;
+#[cfg(not(loom))]
+mod thread;
 mod threshold;
 mod totals;
 #[cfg(not(loom))]
@@ -129,6 +138,10 @@ mod watermark;
 
 #[cfg(not(loom))]
 pub use alloc::TallyAlloc;
+#[cfg(all(feature = "allocator-api2", not(loom)))]
+pub use counted::Counted;
+#[cfg(not(loom))]
+pub use counter::Counter;
 pub use hard_limit::HardLimitError;
 #[cfg(not(loom))]
 pub use heap::{Heap, heap};

@@ -72,6 +72,13 @@ impl Room {
         self.allocate.set(to.allocate.get());
         self.deallocate.set(to.deallocate.get());
     }
+
+    /// Returns the bytes that may be allocated and that may be deallocated, for who keeps room
+    /// elsewhere and asks by other means whether there is any.
+    pub(crate) fn into_parts(self) -> (usize, usize) {
+        let of = |cell: Cell<isize>| cell.into_inner().max(0).cast_unsigned();
+        (of(self.allocate), of(self.deallocate))
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -3,14 +3,14 @@
 #[cfg(not(loom))]
 pub(crate) use std::{
     sync::Mutex,
-    sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
+    sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering},
     thread::{Thread as Handle, yield_now},
 };
 
 #[cfg(loom)]
 pub(crate) use loom::{
     sync::Mutex,
-    sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
+    sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering},
     thread::{Thread as Handle, yield_now},
 };
 

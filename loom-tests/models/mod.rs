@@ -14,6 +14,7 @@ mod bound;
 mod hard_limit;
 mod modes;
 mod peak;
+mod places;
 mod publishing;
 mod registry;
 mod sum;

@@ -1,0 +1,267 @@
+//! `Counter`: the same account for one object instead of the process.
+
+use std::marker::PhantomData;
+
+use crossbeam_utils::CachePadded;
+use thread_local::ThreadLocal;
+
+use crate::ledger::{Attention, Ledger};
+use crate::mode::{DefaultMode, Mode};
+use crate::operation::Operation;
+use crate::place::Place;
+use crate::readings::{Readings, reading_methods};
+use crate::shard::Shard;
+use crate::sum::Sum;
+use crate::thread;
+use crate::totals::Totals;
+use crate::watch::{Watch, Watched};
+
+/// An account of one object: a VM instance, an isolate, a cache.
+///
+/// What is counted is what its owner says, with [`add`](Self::add), [`sub`](Self::sub) and
+/// [`resize`](Self::resize); `Counted` (feature `allocator-api2`) says it for a
+/// collection. It is counted as the process's account counts, per thread and published in
+/// batches, and read by the same methods with the same guarantees. `M` is the mode, as for
+/// [`TallyAlloc`](crate::TallyAlloc).
+///
+/// Any number of counters may exist; dropping one gives back all it holds. Blocks may be counted
+/// by one thread and taken off by another.
+///
+/// # Ended threads
+///
+/// A counter is not told that a thread ends. What the thread left pending stays pending until a
+/// new thread takes its place: [`totals`](Self::totals) has it all along, and
+/// [`live_bytes`](Self::live_bytes) is off by it, within [`error_bound`](Self::error_bound), which
+/// reckons with every thread's place, used or not. A thread that flushes before it ends leaves
+/// nothing. Operations of a thread that is past its thread-local destructors are counted too, and
+/// published at once.
+///
+/// # Memory
+///
+/// On a 64-bit target with cache lines kept 128 bytes apart, a counter is 1,792 bytes, a third of it
+/// the table of threads and most of the rest padding. Each thread that counts has a place of 256
+/// bytes in it. Places are allocated in groups of 1, 2, 4, 8 and so on, a group when the first
+/// thread of it counts, and reused by later threads, so they number less than twice the largest number of
+/// threads that were alive at once (all threads of the process that use any counter, or the crate
+/// `thread_local` in another way).
+///
+/// # Cost
+///
+/// 27 instructions for `add` and as many for `sub`, without a write to memory that other threads write to,
+/// until a thread has a threshold pending.
+///
+/// # Inside an allocator
+///
+/// A thread's first operation on a counter allocates, from the global allocator, its place.
+/// If that allocator charges the same counter the operation is counted all the same, without
+/// recursion, by the slower way of ended threads. But the first operation also registers a
+/// thread-local destructor, takes a lock for a moment and aborts when there is no memory, none of
+/// which an allocator for everything should do: what goes through the global allocator is for
+/// [`TallyAlloc`](crate::TallyAlloc) to count. After `fork` in a process that runs other threads, a
+/// thread of the child that had not used a counter before may find that lock taken for ever.
+///
+/// # Examples
+///
+/// ```
+/// use tally_alloc::Counter;
+///
+/// static TEXTURES: Counter = Counter::new();
+///
+/// let pixels = vec![0_u8; 64 * 64 * 4];
+/// TEXTURES.add(pixels.len());
+/// assert_eq!(TEXTURES.totals().live_bytes(), 16_384);
+///
+/// TEXTURES.sub(pixels.len());
+/// drop(pixels);
+/// assert_eq!(TEXTURES.totals().live_bytes(), 0);
+/// ```
+///
+/// Exact whatever the features say:
+///
+/// ```
+/// use tally_alloc::{Counter, Exact};
+///
+/// let cache = Counter::<Exact>::with_mode();
+/// cache.add(3);
+/// assert_eq!(cache.live_bytes(), 3);
+/// ```
+///
+/// With a trigger of its own:
+///
+/// ```
+/// use std::time::Duration;
+/// use tally_alloc::policy::FixedLimit;
+/// use tally_alloc::{Counter, Measure, Trigger};
+///
+/// let cache = Counter::new();
+/// let trigger = Trigger::new(&cache, Measure::LiveBytes, FixedLimit::new(1 << 20)?)?;
+/// cache.add(1 << 20);
+/// assert!(trigger.poll());
+/// cache.sub(1 << 20);
+/// trigger.collected(Duration::from_millis(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Counter<M = DefaultMode> {
+    ledger: Ledger,
+    places: ThreadLocal<CachePadded<Place>>,
+    /// Counted into by any thread, with atomic adds, and published at once.
+    outside: CachePadded<Shard>,
+    mode: PhantomData<fn() -> M>,
+}
+
+// What the docs say of memory; elsewhere padding differs.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+const _: () = assert!(size_of::<Counter>() == 1792);
+
+impl Counter {
+    /// Returns a counter in the default mode, with nothing counted.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_mode()
+    }
+}
+
+impl<M: Mode> Counter<M> {
+    /// Returns a counter in the mode `M`, with nothing counted.
+    #[must_use]
+    pub const fn with_mode() -> Self {
+        Self {
+            ledger: Ledger::new(),
+            places: ThreadLocal::new(),
+            outside: CachePadded::new(Shard::new()),
+            mode: PhantomData,
+        }
+    }
+
+    /// Counts a block of so many bytes that was allocated.
+    ///
+    /// Figures are as wide as a pointer and wrap: at no time may what is live exceed seven eighths of
+    /// the range, which no real blocks do.
+    #[inline]
+    pub fn add(&self, bytes: usize) {
+        self.count(Operation::Allocate, bytes);
+    }
+
+    /// Counts a block of so many bytes that was freed.
+    ///
+    /// It must have been counted by [`add`](Self::add), on any thread, before. Taking off more than
+    /// was counted is harmless but shows: [`live_bytes`](Self::live_bytes) then says 0, and
+    /// [`Totals::net_bytes`] is negative.
+    #[inline]
+    pub fn sub(&self, bytes: usize) {
+        self.count(Operation::Deallocate, bytes);
+    }
+
+    /// Counts a block that was of `old` bytes and is now of `new`: one reallocation, and no change in
+    /// blocks.
+    #[inline]
+    pub fn resize(&self, old: usize, new: usize) {
+        let (operation, bytes) = Operation::resize(old, new);
+        self.count(operation, bytes);
+    }
+
+    #[inline(always)]
+    fn count(&self, operation: Operation, bytes: usize) {
+        let place = self.own_place();
+        if M::PUBLISHES_EVERY_OPERATION {
+            match place {
+                Some(place) => self.attend(place.count_exact(&self.ledger, operation, bytes)),
+                None => self.look(operation, bytes),
+            }
+        } else if !place.is_some_and(|place| place.count(operation, bytes)) {
+            self.look(operation, bytes);
+        }
+    }
+
+    /// Counts an operation of a thread that has no place, or no room in it.
+    #[cold]
+    #[inline(never)]
+    fn look(&self, operation: Operation, bytes: usize) {
+        let ledger = &self.ledger;
+        self.attend(match self.own_place().or_else(|| self.enter()) {
+            Some(place) if M::PUBLISHES_EVERY_OPERATION => {
+                place.count_exact(ledger, operation, bytes)
+            }
+            Some(place) => place.count_and_look(ledger, operation, bytes),
+            None => ledger.publish_shared(&self.outside, operation, bytes),
+        });
+    }
+
+    /// Returns the calling thread's place, if it has one.
+    #[inline(always)]
+    fn own_place(&self) -> Option<&Place> {
+        let place = self.places.get()?;
+        place.is_owned_by(thread::name()).then_some(place)
+    }
+
+    /// Gives the calling thread a place, if it can be given one.
+    fn enter(&self) -> Option<&Place> {
+        let (place, attention) = thread::enter(|name| {
+            let place = self.places.get_or(|| CachePadded::new(Place::new()));
+            let attention = if M::PUBLISHES_EVERY_OPERATION {
+                place.take_over_exact(&self.ledger, name);
+                Attention::None
+            } else {
+                place.take_over(&self.ledger, name)
+            };
+            (&**place, attention)
+        })?;
+        self.attend(attention);
+        Some(place)
+    }
+
+    fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.places
+            .iter()
+            .map(|place| place.shard())
+            .chain([&*self.outside])
+    }
+}
+
+reading_methods! {
+    impl<M> for Counter<M>,
+    example: "tally_alloc::Counter::new()",
+    error_bound: "It is the sum, over the places of threads, those of ended threads included, of the threshold that each is under, less one. 0 in exact mode.",
+    thread_totals: "on this counter since it started.",
+    flush: "A thread that ends should do so, else what it left pending waits for a new thread to take \
+            its place.",
+}
+
+impl<M: Mode> Watch for Counter<M> {}
+
+impl<M: Mode> Watched for Counter<M> {
+    #[inline(always)]
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn sum(&self) -> Sum {
+        Sum::of(|| self.shards())
+    }
+}
+
+impl<M: Mode> Readings for Counter<M> {
+    fn publishes(&self) -> usize {
+        self.shards()
+            .fold(0, |sum, shard| sum.wrapping_add(shard.publishes()))
+    }
+
+    fn own_totals(&self) -> Totals {
+        self.own_place()
+            .map(Place::owner_totals)
+            .unwrap_or_default()
+    }
+
+    fn flush_own(&self) {
+        // Exact counting has nothing pending.
+        if let Some(place) = self.own_place().filter(|_| !M::PUBLISHES_EVERY_OPERATION) {
+            self.attend(place.flush(&self.ledger));
+        }
+    }
+}
+
+impl<M: Mode> Default for Counter<M> {
+    fn default() -> Self {
+        Self::with_mode()
+    }
+}
