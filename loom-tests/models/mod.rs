@@ -17,6 +17,7 @@ mod peak;
 mod publishing;
 mod registry;
 mod sum;
+mod trigger;
 
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
