@@ -299,6 +299,12 @@ impl Ledger {
         self.watermarks.claim()
     }
 
+    /// Returns the watermark that was handed out first, if there was one.
+    #[cfg(loom)]
+    pub(crate) fn first_watermark(&self) -> Option<&Watermark> {
+        self.watermarks.used().next()
+    }
+
     /// Takes a watermark back for good.
     pub(crate) fn release_watermark(&self, mark: &Watermark) {
         mark.withdraw(true);

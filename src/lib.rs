@@ -161,6 +161,11 @@ pub use watermark::{Evidence, Measure};
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+/// So are those of the guide to triggers.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/triggers.md")]
+struct TriggersGuide;
+
 #[cfg(all(test, loom))]
 #[path = "../loom-tests/models/mod.rs"]
 mod models;

@@ -42,19 +42,31 @@ use waiters::Waiters;
 /// # Accuracy
 ///
 /// * Never due while the exact figure is below the limit (but for [`announce`](Self::announce), whose purpose that is).
-/// * Due at the latest when some thread publishes with the exact figure at or above the limit. Since each thread may
-///   hold back a threshold, the figure can by then be above the limit by less than twice
+/// * Due at the latest when some thread publishes a change of it with the exact figure at or above the limit. Since each
+///   thread may hold back a threshold either way, the figure can by then be above the limit by less than twice
 ///   [`Heap::error_bound`](crate::Heap::error_bound), plus one block per thread that is just publishing (for
 ///   [`Measure::LiveBlocks`], three times that bound in blocks). In exact mode: by the blocks just being published.
+/// * The decision goes by a figure that was certainly reached: the exact one, less what other threads freed while it was
+///   summed up. A crossing by less than that, or one that is undone while a thread decides, is left to the next publish.
+/// * A limit is in force from the moment it is armed. What is allocated between the collector's last look and that moment
+///   adds to the overshoot, unless the collector has stopped the threads.
 /// * [`Measure::AllocatedBytes`] is looked at when a thread takes its slow path, at the latest after twice its threshold
-///   of traffic; the figure can be above the limit by that much per thread.
+///   of traffic; the figure can be above the limit by that much per thread, and by as much again for a thread whose look
+///   met the arming.
 ///
 /// # Cost
 ///
-/// Armed and not near its limit, a trigger adds nothing to an operation: publishing threads compare the total with the
-/// lowest limit whether or not there is one. [`poll`](Self::poll) is one relaxed load. Within
+/// Armed and not near its limit, a trigger on what is live adds nothing to an operation: publishing threads compare the
+/// total with the lowest limit whether or not there is one. [`poll`](Self::poll) is one relaxed load. Within
 /// [`error_bound`](crate::Heap::error_bound) of the limit each publish takes an exact sum, in time proportional to the number
-/// of threads.
+/// of threads. A trigger on [`Measure::AllocatedBytes`] takes one whenever a thread takes its slow path: in exact mode, at
+/// every operation.
+///
+/// # Fork
+///
+/// Counting goes on in a forked child, and so does a trigger's crossing. But a trigger that other threads were using at
+/// that moment may be locked for ever there, or be waited for by a thread that the child does not have: in the child,
+/// make triggers of its own.
 ///
 /// # Examples
 ///

@@ -18,6 +18,7 @@ mod places;
 mod publishing;
 mod registry;
 mod sum;
+mod trigger;
 
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};

@@ -1,0 +1,269 @@
+//! What triggers, publishing threads and sleepers do to each other.
+
+use loom::sync::Arc;
+use loom::sync::atomic::AtomicUsize;
+use loom::sync::atomic::Ordering::Relaxed;
+use loom::thread::{self, JoinHandle};
+
+use crate::account::Account;
+use crate::operation::Operation;
+use crate::watch::Watched;
+use crate::watermark::{Evidence, Measure, Watermark};
+
+/// Explores a model with at most two switches away from a thread that could have gone on. Every fault that
+/// we have put in on purpose shows with two.
+fn explore(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.check(model);
+}
+
+fn spawn<T: 'static>(shared: &Arc<T>, work: impl FnOnce(&T) + 'static) -> JoinHandle<()> {
+    let shared = shared.clone();
+    thread::spawn(move || work(&shared))
+}
+
+fn join<const N: usize>(threads: [JoinHandle<()>; N]) {
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+/// Returns a watermark that is armed at `limit` bytes.
+fn armed_at(limit: usize) -> Arc<Watermark> {
+    let mark = Watermark::new();
+    mark.arm(Measure::LiveBytes, limit, 0);
+    Arc::new(mark)
+}
+
+/// Looks as a publishing thread does that has found `figure`; returns whether it made the watermark due.
+fn verdict(mark: &Watermark, figure: usize) -> bool {
+    let armed = mark.armed().filter(|armed| figure >= armed.limit);
+    armed.is_some_and(|armed| mark.reach(armed, figure, Evidence::Sum))
+}
+
+/// Sleeps as a waiting thread does, until it has taken a crossing.
+fn sleep(mark: &Watermark) {
+    let mut due = mark.enter(thread::current());
+    loop {
+        if due && mark.take() {
+            break;
+        }
+        thread::park();
+        due = mark.is_due();
+    }
+    mark.leave();
+}
+
+/// Returns an account whose threads are under a threshold of 8 bytes.
+fn account() -> Account {
+    let account = Account::new();
+    account.ledger.set_threshold(8);
+    account
+}
+
+/// Makes a watermark as a trigger does, and looks as it does.
+fn arm(account: &Account, measure: Measure, limit: usize) -> &Watermark {
+    let ledger = &account.ledger;
+    let mark = ledger.claim_watermark().expect("there is room");
+    ledger.arm(mark, measure, limit, 0);
+    account.consult();
+    mark
+}
+
+/// Returns whether the first watermark is due.
+fn is_due(account: &Account) -> bool {
+    let first = account.ledger.first_watermark();
+    first.expect("one was made").is_due()
+}
+
+/// Runs `act` on two threads; returns how many got `true`.
+fn winners(mark: &Arc<Watermark>, act: fn(&Watermark) -> bool) -> usize {
+    let won = Arc::new(AtomicUsize::new(0));
+    let threads = [(); 2].map(|()| {
+        let won = won.clone();
+        spawn(mark, move |mark| {
+            if act(mark) {
+                won.fetch_add(1, Relaxed);
+            }
+        })
+    });
+    join(threads);
+    won.load(Relaxed)
+}
+
+/// Two threads see the same crossing: one makes it due. Two threads poll: one takes it.
+#[test]
+fn one_poll_wins_a_crossing() {
+    explore(|| {
+        let mark = armed_at(8);
+        assert_eq!(winners(&mark, |mark| verdict(mark, 10)), 1, "made it due");
+        assert_eq!(winners(&mark, Watermark::take), 1, "took it");
+    });
+}
+
+/// A thread publishes while a trigger is armed with a limit below what it publishes: one of the two sees the
+/// other, and the trigger is due.
+#[test]
+fn no_crossing_is_lost_between_a_publish_and_an_arming() {
+    for (measure, limit) in [(Measure::LiveBytes, 8), (Measure::LiveBlocks, 1)] {
+        explore(move || {
+            let account = Arc::new(account());
+            join([
+                spawn(&account, |it| it.count_outside(Operation::Allocate, 10)),
+                spawn(&account, move |it| {
+                    arm(it, measure, limit);
+                }),
+            ]);
+            assert!(is_due(&account), "{measure:?}: published, and not due");
+        });
+    }
+}
+
+/// A thread that publishes finds what another came with and holds back by then, though it came while the
+/// publish was under way.
+#[test]
+fn a_publish_reckons_with_a_thread_that_came_before_it() {
+    explore(|| {
+        let account = Arc::new(account());
+        arm(&account, Measure::LiveBytes, 10);
+        join([
+            spawn(&account, |it| it.count_outside(Operation::Allocate, 2)),
+            spawn(&account, |it| {
+                let (shard, _room) = it.claim(8).expect("the first slab has room");
+                shard.count(Operation::Allocate, 7);
+                // Comes before the other publish, which then has to decide, or after it, and decides.
+                it.count_outside(Operation::Allocate, 1);
+            }),
+        ]);
+        assert!(is_due(&account), "10 bytes are live, 3 published: not due");
+    });
+}
+
+/// A thread in batches comes, frees without publishing, lets another amount be published, and leaves. The
+/// total was above the limit for a while, and what was live never.
+#[test]
+fn a_total_is_not_exact_while_a_thread_in_batches_comes_and_goes() {
+    explore(|| {
+        let account = Arc::new(account());
+        account.count_outside(Operation::Allocate, 10);
+        arm(&account, Measure::LiveBytes, 11);
+        join([
+            spawn(&account, |it| {
+                let (shard, _room) = it.claim(8).expect("the first slab has room");
+                shard.count(Operation::Deallocate, 5);
+                it.count_outside(Operation::Allocate, 1);
+                it.release(shard);
+            }),
+            spawn(&account, |it| it.consult()),
+        ]);
+        assert!(
+            !is_due(&account),
+            "no more than 10 bytes were live: due at 11"
+        );
+    });
+}
+
+/// A publishing thread that has found the limit reached says so after the trigger was armed with a higher
+/// one: that one is not due.
+#[test]
+fn a_late_verdict_does_not_fire_a_newer_limit() {
+    explore(|| {
+        let mark = armed_at(8);
+        join([
+            spawn(&mark, |mark| {
+                verdict(mark, 10);
+            }),
+            spawn(&mark, |mark| {
+                mark.withdraw(false);
+                mark.arm(Measure::LiveBytes, 20, 0);
+            }),
+        ]);
+        assert!(!mark.is_due(), "10 bytes were found: due at 20");
+    });
+}
+
+/// A trigger is dropped while a thread publishes above its limit, and its watermark goes to a new trigger
+/// with a higher one: that one is not due, and a publish above it makes it due.
+#[test]
+fn a_dropped_trigger_fires_nobody_elses_limit() {
+    explore(|| {
+        let account = Arc::new(account());
+        arm(&account, Measure::LiveBytes, 8);
+        join([
+            spawn(&account, |it| {
+                verdict(it.ledger.first_watermark().expect("one was made"), 10);
+            }),
+            spawn(&account, |it| {
+                let old = it.ledger.first_watermark().expect("one was made");
+                it.ledger.release_watermark(old);
+                arm(it, Measure::LiveBytes, 20);
+            }),
+        ]);
+        assert!(!is_due(&account), "10 bytes were found: due at 20");
+        account.count_outside(Operation::Allocate, 20);
+        assert!(is_due(&account), "20 bytes are live: not due");
+    });
+}
+
+/// A thread goes to sleep while another makes the watermark due: it wakes.
+#[test]
+fn a_sleeper_always_wakes() {
+    explore(|| {
+        let mark = armed_at(8);
+        let sleeper = spawn(&mark, |mark| sleep(mark));
+        verdict(&mark, 10);
+        join([sleeper]);
+    });
+}
+
+/// A thread goes to sleep while the trigger is armed, and then made due: it wakes.
+#[test]
+fn a_sleeper_wakes_across_an_arming() {
+    explore(|| {
+        let mark = Arc::new(Watermark::new());
+        let sleeper = spawn(&mark, |mark| sleep(mark));
+        mark.arm(Measure::LiveBytes, 8, 0);
+        verdict(&mark, 10);
+        join([sleeper]);
+    });
+}
+
+/// A crossing is taken by a poll before the sleeper gets to it, and there is another while the thread that
+/// saw the first is still busy waking the sleeper: it wakes for the second.
+#[test]
+fn a_sleeper_wakes_though_an_earlier_waker_is_held_up() {
+    explore(|| {
+        let mark = armed_at(8);
+        let sleeper = spawn(&mark, |mark| sleep(mark));
+        let first = spawn(&mark, |mark| {
+            verdict(mark, 10);
+        });
+        let second = spawn(&mark, |mark| {
+            if mark.take() {
+                mark.arm(Measure::LiveBytes, 9, 0);
+                verdict(mark, 10);
+            }
+        });
+        join([first, second, sleeper]);
+    });
+}
+
+/// A sleeper gives up and another takes its place while a thread wakes whom it finds: no handle is used
+/// after it was taken out, nor taken out twice.
+#[test]
+fn a_handle_is_not_taken_out_while_it_is_borrowed() {
+    explore(|| {
+        let mark = armed_at(8);
+        let sleeper = spawn(&mark, |mark| {
+            for _ in 0..2 {
+                mark.enter(thread::current());
+                mark.leave();
+            }
+        });
+        let waker = spawn(&mark, |mark| {
+            verdict(mark, 10);
+        });
+        join([waker, sleeper]);
+    });
+}
