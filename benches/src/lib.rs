@@ -14,17 +14,23 @@
 //!   addresses, so nothing but the counting differs. The `overhead` command and the criterion benches
 //!   use it.
 //! * A process has one global allocator, and other crates' allocators cannot be switched; each has a
-//!   program of its own (`child`), and rounds go from process to process.
+//!   program of its own ([`child`]), and rounds go from process to process.
 
 #![cfg_attr(not(test), warn(clippy::print_stdout))]
 
+pub mod child;
+pub mod count;
 pub mod interval;
 pub mod lanes;
 pub mod one_atomic;
 pub mod overhead;
 pub mod pool;
+pub mod probes;
 pub mod report;
 pub mod rounds;
 pub mod switch;
 pub mod workload;
 pub mod workloads;
+
+#[doc(hidden)]
+pub use anyhow;

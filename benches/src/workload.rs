@@ -1,6 +1,10 @@
 //! `Workload`: what every workload offers, and the list of them.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
+
+use anyhow::Context as _;
 
 use crate::workloads::big_arrays::BigArrays;
 use crate::workloads::grow::Grow;
@@ -38,6 +42,23 @@ pub enum Size {
     Full,
 }
 
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.pick("smoke", "short", "full"))
+    }
+}
+
+impl FromStr for Size {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        [Self::Smoke, Self::Short, Self::Full]
+            .into_iter()
+            .find(|size| size.to_string() == text)
+            .with_context(|| format!("no size is called {text}"))
+    }
+}
+
 impl Size {
     /// Returns the value for this size.
     pub(crate) fn pick<T>(self, smoke: T, short: T, full: T) -> T {
@@ -72,4 +93,29 @@ pub fn all(size: Size) -> Vec<Box<dyn Workload>> {
     list.push(Box::new(Matmul::new(size)));
     list.push(Box::new(Handoff::new(size)));
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_finds_its_own_result_right_at_the_smallest_size() {
+        for workload in all(Size::Smoke) {
+            let elapsed = workload.run();
+            assert!(elapsed > Duration::ZERO, "{} took no time", workload.name());
+        }
+    }
+
+    #[test]
+    fn names_tell_workloads_apart() {
+        let mut names: Vec<String> = all(Size::Smoke)
+            .iter()
+            .map(|workload| workload.name())
+            .collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:?}");
+    }
 }
