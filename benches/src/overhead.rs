@@ -183,6 +183,7 @@ pub fn main(allocator: &dyn Switching, over_mimalloc: Option<&str>) -> anyhow::R
     let chosen = |name: &str| name.contains(&arguments.only);
     let here: Vec<_> = workloads
         .iter()
+        .map(|workload| &**workload)
         .filter(|workload| chosen(&workload.name()))
         .collect();
     let there: Vec<_> = OVER_MIMALLOC
@@ -205,7 +206,7 @@ pub fn main(allocator: &dyn Switching, over_mimalloc: Option<&str>) -> anyhow::R
     let mut results = Vec::new();
     for workload in here {
         progress.begin(&workload.name());
-        results.push(measure(allocator, &arguments, &**workload, |time| {
+        results.push(measure(allocator, &arguments, workload, |time| {
             progress.advance(time)
         })?);
         progress.end_row();
@@ -271,7 +272,7 @@ pub fn run(allocator: &dyn Switching, way: Way, workload: &dyn Workload) -> Run 
 fn full_time(
     allocator: &dyn Switching,
     arguments: &Arguments,
-    workloads: &[&Box<dyn Workload>],
+    workloads: &[&dyn Workload],
 ) -> anyhow::Result<Duration> {
     let mut err = io::stderr().lock();
     writeln!(
@@ -280,7 +281,7 @@ fn full_time(
     )?;
     let mut once = Duration::ZERO;
     for workload in workloads {
-        let time = run(allocator, Way::Uncounted, &***workload).elapsed;
+        let time = run(allocator, Way::Uncounted, *workload).elapsed;
         writeln!(err, "  {}: {:.1} s", workload.name(), time.as_secs_f64())?;
         once += time;
     }
