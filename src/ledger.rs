@@ -4,7 +4,7 @@
 //!
 //! Threads count into their shards and add what is pending to the shared totals once
 //! it amounts to a threshold, with one `fetch_add`; that cache line is the only one
-//! that several threads write to. Three things make a shard publish when its slow
+//! that several threads write to. Four things make a shard publish when its slow
 //! path looks ([`Ledger::settle`]):
 //!
 //! * pending bytes amount to the threshold, in either direction;
@@ -12,7 +12,10 @@
 //!   held back by a small debt in the other direction;
 //! * pending blocks amount to a sixteenth of the threshold (no allocator hands out less
 //!   than 16 bytes, so blocks alone never make a shard publish more often than bytes
-//!   do, unless it trades few large blocks for many small ones).
+//!   do, unless it trades few large blocks for many small ones);
+//! * the operation was small and pending bytes are past three quarters of the threshold. Nothing
+//!   would be due yet, but the room left on that side would be used up again at once: a loop that
+//!   frees what it allocates would look every few operations for as long as it runs.
 //!
 //! The shard's own state is settled before the shared totals change, so whatever the
 //! publish sets off finds nothing left to publish twice.
@@ -57,6 +60,14 @@ use crate::watermark::{Evidence, Measure, Watermark};
 /// Pending blocks at which a shard under `threshold` publishes.
 const fn block_threshold(threshold: usize) -> usize {
     if threshold < 16 { 1 } else { threshold / 16 }
+}
+
+/// Returns whether `pending` bytes leave so little room on one side that operations like the last, of
+/// `bytes`, would look far more often than they have to. Blocks of a quarter of the threshold and more look every
+/// few operations in any case.
+const fn is_crowded(pending: isize, bytes: usize, threshold: usize) -> bool {
+    let quarter = threshold / 4;
+    bytes < quarter && pending.unsigned_abs() > threshold.wrapping_sub(quarter)
 }
 
 /// Watermarks in a slab: enough for a soft and a hard limit on bytes and on blocks.
@@ -148,7 +159,8 @@ impl Ledger {
         let pending = net - shard.published();
         let due = pending.bytes.unsigned_abs() >= threshold
             || bytes >= threshold
-            || pending.blocks.unsigned_abs() >= block_threshold(threshold);
+            || pending.blocks.unsigned_abs() >= block_threshold(threshold)
+            || is_crowded(pending.bytes, bytes, threshold);
         let (left, attention) = if due {
             (0, self.publish_pending(shard, net, pending))
         } else {
@@ -333,5 +345,61 @@ impl Ledger {
         }
         self.terms.set_traffic_watched(traffic);
         self.published.set_marks(lowest[0], lowest[1]);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::terms::DEFAULT_THRESHOLD;
+
+    /// Counts the looks and the publishes of a loop that frees what it allocates, on a thread with
+    /// `pending` bytes to begin with.
+    fn balanced_loop(pending: isize, bytes: usize, rounds: usize) -> (usize, usize) {
+        let ledger = Ledger::new();
+        let shard = Shard::new();
+        let operation = if pending < 0 {
+            Operation::Deallocate
+        } else {
+            Operation::Allocate
+        };
+        let mut room = ledger.admit(&shard, DEFAULT_THRESHOLD);
+        shard.count(operation, pending.unsigned_abs());
+        assert!(
+            room.take(operation, pending.unsigned_abs()),
+            "{pending} bytes fit"
+        );
+        let mut looks = 0;
+        for operation in [Operation::Allocate, Operation::Deallocate].repeat(rounds) {
+            let fits = room.take(operation, bytes);
+            shard.count(operation, bytes);
+            if !fits {
+                looks += 1;
+                room = ledger.settle(&shard, bytes).0;
+            }
+        }
+        (looks, shard.publishes())
+    }
+
+    #[test]
+    fn a_balanced_loop_looks_seldom_wherever_it_starts() {
+        let most = DEFAULT_THRESHOLD as isize - 1;
+        for pending in [-most, -most + 100, -most / 2, 0, most / 2, most - 100, most] {
+            let (looks, publishes) = balanced_loop(pending, 64, 10_000);
+            assert!(
+                looks <= 20_000 / 64 + 1,
+                "{looks} looks in 20,000 operations from {pending} bytes pending"
+            );
+            assert!(
+                publishes <= 1,
+                "{publishes} publishes from {pending} bytes pending"
+            );
+        }
+    }
+
+    #[test]
+    fn a_balanced_loop_of_blocks_just_under_the_threshold_does_not_publish() {
+        let (looks, publishes) = balanced_loop(0, DEFAULT_THRESHOLD - 1, 10_000);
+        assert_eq!(publishes, 0, "publishes, with {looks} looks");
     }
 }
