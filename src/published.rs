@@ -35,10 +35,10 @@ const fn live(total: usize) -> usize {
 }
 
 /// The bound on the error of published blocks, from that of bytes: a shard under threshold `t` leaves at
-/// most `t / 16` blocks pending when it has looked, less one, and between two looks at most `2 (t − 1)` bytes
-/// pass on a side, a block each: no more than `3 (t − 1)` in all.
+/// most `t / 16` blocks pending when it has looked, less one, and between two looks at most `t − 1` bytes
+/// pass on a side, a block each: no more than `2 (t − 1)` in all.
 pub(crate) const fn blocks_bound(error_bound: usize) -> usize {
-    error_bound.saturating_mul(3)
+    error_bound.saturating_mul(2)
 }
 
 /// See the module. Every publish writes here.

@@ -112,7 +112,7 @@ macro_rules! reading_methods {
             /// Sets the threshold, in bytes. 0 means the same as 1: every operation is published.
             ///
             /// A thread comes under the new threshold when it next takes the slow path, at the latest
-            /// after twice its old one has passed on one side, or calls [`flush`](Self::flush); until
+            /// after its old one has passed on one side, or calls [`flush`](Self::flush); until
             /// then [`error_bound`](Self::error_bound) goes by the old one. In exact mode there is
             /// nothing to wait for and the threshold has no effect.
             ///

@@ -25,8 +25,8 @@ use crate::sync::{AtomicUsize, const_fn};
 pub(crate) const DEFAULT_THRESHOLD: usize = 16 * 1024;
 
 /// The largest threshold, in bytes: 1 GiB, or 128 KiB where pointers have 32 bits. It
-/// keeps the error bound of a million threads (of 16,384 on 32 bits) far from the width
-/// of a pointer, and two thresholds, the most room there is, inside a signed word.
+/// keeps the error bound of a million threads (of 4,096 on 32 bits) in the top eighth that totals keep
+/// for figures below zero ([`published`](crate::published)).
 pub(crate) const MAX_THRESHOLD: usize = if usize::BITS >= 64 { 1 << 30 } else { 1 << 17 };
 
 /// See the module.

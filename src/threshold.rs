@@ -8,7 +8,7 @@ use crate::terms;
 /// The largest threshold, in bytes: 1 GiB, or 128 KiB where pointers have 32 bits.
 ///
 /// The error bound is the threshold times the number of threads; this keeps the bound of a million
-/// threads (16,384 on 32 bits) well inside a `usize`.
+/// threads (4,096 on 32 bits) inside an eighth of the range of a `usize`.
 pub const MAX_THRESHOLD: usize = terms::MAX_THRESHOLD;
 
 /// Why a threshold was refused.

@@ -45,13 +45,13 @@ use waiters::Waiters;
 /// * Due at the latest when some thread publishes a change of it with the exact figure at or above the limit. Since each
 ///   thread may hold back a threshold either way, the figure can by then be above the limit by less than twice
 ///   [`Heap::error_bound`](crate::Heap::error_bound), plus one block per thread that is just publishing (for
-///   [`Measure::LiveBlocks`], three times that bound in blocks). In exact mode: by the blocks just being published.
+///   [`Measure::LiveBlocks`], twice that, in blocks). In exact mode: by the blocks just being published.
 /// * The decision goes by a figure that was certainly reached: the exact one, less what other threads freed while it was
 ///   summed up. A crossing by less than that, or one that is undone while a thread decides, is left to the next publish.
 /// * A limit is in force from the moment it is armed. What is allocated between the collector's last look and that moment
 ///   adds to the overshoot, unless the collector has stopped the threads.
-/// * [`Measure::AllocatedBytes`] is looked at when a thread takes its slow path, at the latest after twice its threshold
-///   of traffic; the figure can be above the limit by that much per thread, and by as much again for a thread whose look
+/// * [`Measure::AllocatedBytes`] is looked at when a thread takes its slow path, at the latest after its threshold of
+///   traffic on one side; the figure can be above the limit by that much per thread, and by as much again for a thread whose look
 ///   met the arming.
 ///
 /// # Cost
