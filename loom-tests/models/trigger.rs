@@ -58,7 +58,7 @@ fn sleep(mark: &Watermark) {
 /// Returns an account whose threads are under a threshold of 8 bytes.
 fn account() -> Account {
     let account = Account::new();
-    account.ledger.set_threshold(8);
+    account.ledger.terms.set_threshold(8);
     account
 }
 
