@@ -130,11 +130,8 @@ fn nothing_is_refused_earlier_than_documented() {
         let limit = live() + (2 << 20);
         heap().set_hard_limit(limit).expect("above what is live");
         let mut blocks = Vec::new();
-        loop {
-            match allocate(allocator, 1000) {
-                Some(block) => blocks.push(block),
-                None => break,
-            }
+        while let Some(block) = allocate(allocator, 1000) {
+            blocks.push(block);
             assert!(live() <= limit, "{} bytes live under {limit}", live());
         }
         let margin = 2 * heap().error_bound();
