@@ -211,7 +211,7 @@ fn a_dropped_trigger_fires_nobody_elses_limit() {
 fn a_sleeper_always_wakes() {
     explore(|| {
         let mark = armed_at(8);
-        let sleeper = spawn(&mark, |mark| sleep(mark));
+        let sleeper = spawn(&mark, sleep);
         verdict(&mark, 10);
         join([sleeper]);
     });
@@ -222,7 +222,7 @@ fn a_sleeper_always_wakes() {
 fn a_sleeper_wakes_across_an_arming() {
     explore(|| {
         let mark = Arc::new(Watermark::new());
-        let sleeper = spawn(&mark, |mark| sleep(mark));
+        let sleeper = spawn(&mark, sleep);
         mark.arm(Measure::LiveBytes, 8, 0);
         verdict(&mark, 10);
         join([sleeper]);
@@ -235,7 +235,7 @@ fn a_sleeper_wakes_across_an_arming() {
 fn a_sleeper_wakes_though_an_earlier_waker_is_held_up() {
     explore(|| {
         let mark = armed_at(8);
-        let sleeper = spawn(&mark, |mark| sleep(mark));
+        let sleeper = spawn(&mark, sleep);
         let first = spawn(&mark, |mark| {
             verdict(mark, 10);
         });
