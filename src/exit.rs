@@ -43,18 +43,19 @@ mod unix {
     /// The key plus one; 0 before there is a key.
     static KEY: AtomicUsize = AtomicUsize::new(0);
 
-    /// Makes the calling thread run [`ended`] when it ends; `false` when that cannot be had.
-    pub(crate) fn arm() -> bool {
+    /// Makes the calling thread run `leave` when it ends; `false` when that cannot be had.
+    pub(crate) fn arm(leave: &'static fn()) -> bool {
         let Some(key) = key() else { return false };
-        // The value only has to be non-null for the destructor to be called.
-        let value: *const c_void = ptr::from_ref(&KEY).cast();
+        let value: *const c_void = ptr::from_ref(leave).cast();
         // SAFETY: the key was made by `pthread_key_create` and is deleted only when this
         // object is unloaded.
         unsafe { libc::pthread_setspecific(key, value) == 0 }
     }
 
-    extern "C" fn ended(_value: *mut c_void) {
-        crate::local::leave();
+    extern "C" fn ended(leave: *mut c_void) {
+        // SAFETY: `arm` stored it, and a destructor is called with the value stored, never with null.
+        let leave = unsafe { &*leave.cast_const().cast::<fn()>() };
+        leave();
     }
 
     #[used]
@@ -102,20 +103,24 @@ mod unix {
 
 #[cfg(not(unix))]
 mod portable {
-    struct Guard;
+    use std::cell::Cell;
+
+    struct Guard(Cell<Option<&'static fn()>>);
 
     impl Drop for Guard {
         fn drop(&mut self) {
-            crate::local::leave();
+            if let Some(leave) = self.0.get() {
+                leave();
+            }
         }
     }
 
     thread_local! {
-        static GUARD: Guard = const { Guard };
+        static GUARD: Guard = const { Guard(Cell::new(None)) };
     }
 
-    /// Makes the calling thread hand its shard back when it ends; `false` when it is past that.
-    pub(crate) fn arm() -> bool {
-        GUARD.try_with(|_| ()).is_ok()
+    /// Makes the calling thread run `leave` when it ends; `false` when it is past that.
+    pub(crate) fn arm(leave: &'static fn()) -> bool {
+        GUARD.try_with(|guard| guard.0.set(Some(leave))).is_ok()
     }
 }

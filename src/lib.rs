@@ -24,7 +24,8 @@
 //! ```
 //!
 //! [`TallyAlloc`] goes around any inner allocator; [`heap()`] is where everything is read. A [`Trigger`] tells a
-//! collector when to act, at limits that a [`policy`] sets.
+//! collector when to act, at limits that a [`policy`] sets. A [hard limit](Heap::set_hard_limit) refuses what
+//! would go past it. A [`Counter`] is the same account for one object: a VM instance, a cache.
 //!
 //! # What is exact and what is not
 //!
@@ -41,6 +42,7 @@
 //! | [`Heap::live_bytes`], [`Exact`] | `== truth` after every operation that has returned; the bound is 0 |
 //! | [`Heap::peak_bytes`] | the highest *published* live bytes: ≥ every `live_bytes()` read before, and within the bound of the truth |
 //! | [`Trigger`] on live bytes | never due while the exact figure is below its limit; due at the latest when a thread publishes with the exact figure at or above it, which is then above the limit by less than twice the bound and one block for each thread just publishing |
+//! | [`Heap::set_hard_limit`] | exact live bytes never exceed it; a request is not refused while live bytes, request and twice the bound fit below it |
 //!
 //! # What it costs
 //!
@@ -65,16 +67,15 @@
 //!
 //! The arguments, with the memory orderings, stand in the documentation of the private modules
 //! (`cargo doc --document-private-items`): `shard` for the counters, `room` for how far a thread runs on,
-//! `ledger` and `published` for publishing, the error bound and the peak, `sum` for the exact sum, `registry`
+//! `ledger`, `published` and `terms` for publishing, the error bound and the peak, `sum` for the exact sum, `registry`
 //! for the shards' ownership, `local` and `exit` for how a thread comes by its shard and gives it back,
-//! `watermark` for how a limit is watched.
+//! `watermark` for how a limit is watched, `hard_limit` for how one is kept.
 //!
 //! # When not to use it
 //!
 //! * To learn which line of code allocates: this counts for the process and for each thread.
 //! * To learn the resident size: what the allocator rounds up or keeps, stacks, mapped files and the
 //!   `malloc` of C libraries are not in it.
-//! * As a hard limit: a [`Trigger`] says that a limit has been reached and refuses no allocation.
 //! * Across plugins: each copy of this crate in a process has an account of its own ([`heap()`]).
 //! * Where signal handlers allocate, which `malloc` does not permit either: an update of a counter can be
 //!   undone.
@@ -85,6 +86,8 @@
 //!
 //! * `exact` makes [`Exact`] the [`DefaultMode`]. Without it, threads publish in batches; both modes are
 //!   always compiled and can be asked for by name. The binary should choose, a library should not.
+//! * `allocator-api2` adds `Counted`, an allocator for collections that charges a [`Counter`]. Without it there
+//!   is one dependency less.
 
 // Under loom there are no statics and no thread-local state, so what needs them is left out and the
 // models drive accounts of their own.
