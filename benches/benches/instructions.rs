@@ -2,25 +2,23 @@
 //!
 //! `cargo bench -p tally-alloc-bench --bench instructions -- --check`
 //!
-//! Each loop is run twice under valgrind, with two numbers of repetitions; the difference, divided by the
-//! difference of the repetitions, is the cost of one, free of what starting a process costs. What the same
-//! loop costs over the bare system allocator is taken off.
+//! How they are counted stands in [`callgrind`](tally_alloc_bench::callgrind). What the same loop costs over
+//! the bare system allocator is taken off.
 
 #![allow(clippy::print_stdout, reason = "a command that prints a table")]
 
-use std::process::Command;
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail, ensure};
-use clap::{Parser, ValueEnum as _};
+use anyhow::{bail, ensure};
+use clap::Parser;
 use comfy_table::Table;
 use comfy_table::presets::ASCII_MARKDOWN;
+use tally_alloc_bench::callgrind::{self, cost};
 use tally_alloc_bench::child::{Form, Operation};
+use tally_alloc_bench::report;
 
 /// Instructions that may be added to a malloc and free of 64 bytes, in batches.
 const BAR: f64 = 20.0;
-
-const FEW: u64 = 10_000;
-const MANY: u64 = 110_000;
 
 /// Counts the instructions that each way of counting adds to an operation.
 #[derive(Debug, Parser)]
@@ -29,6 +27,11 @@ struct Arguments {
     /// Fails if batches add more than 20 instructions to a malloc and free.
     #[arg(long)]
     check: bool,
+
+    /// Puts the table into this file, between its lines `<!-- instructions:begin -->` and
+    /// `<!-- instructions:end -->`.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
 
     /// What cargo passes to every bench.
     #[arg(long, hide = true)]
@@ -61,7 +64,7 @@ const LOOPS: [(&str, Operation, Form); 5] = [
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    if Command::new("valgrind").arg("--version").output().is_err() {
+    if !callgrind::is_installed() {
         ensure!(!arguments.check, "valgrind is needed to check the bar");
         println!("skipped: valgrind is not installed");
         return Ok(());
@@ -85,47 +88,12 @@ fn main() -> anyhow::Result<()> {
         table.add_row(row);
     }
     println!("{table}");
+    if let Some(path) = &arguments.markdown {
+        let text = format!("{table}\n\n{}.", report::circumstances());
+        report::write_markdown(path, "instructions", &text)?;
+    }
     if arguments.check && !over.is_empty() {
         bail!("more than {BAR} instructions added: {}", over.join(", "));
     }
     Ok(())
-}
-
-/// Returns the instructions of one repetition.
-fn cost(program: &str, operation: Operation, form: Form) -> anyhow::Result<f64> {
-    let few = instructions(program, operation, form, FEW)?;
-    let many = instructions(program, operation, form, MANY)?;
-    Ok((many as f64 - few as f64) / (MANY - FEW) as f64)
-}
-
-fn instructions(
-    program: &str,
-    operation: Operation,
-    form: Form,
-    times: u64,
-) -> anyhow::Result<u64> {
-    let name = |value: Option<clap::builder::PossibleValue>| {
-        value
-            .map(|value| value.get_name().to_owned())
-            .context("a value with a name")
-    };
-    let output = Command::new("valgrind")
-        .args([
-            "--tool=callgrind",
-            "--callgrind-out-file=/dev/null",
-            program,
-            "count",
-        ])
-        .arg(name(operation.to_possible_value())?)
-        .arg(name(form.to_possible_value())?)
-        .arg(times.to_string())
-        .output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "{program} failed under valgrind: {said}"
-    );
-    said.lines()
-        .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok())
-        .context("valgrind prints what it collected")
 }

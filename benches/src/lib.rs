@@ -18,16 +18,19 @@
 
 #![cfg_attr(not(test), warn(clippy::print_stdout))]
 
+pub mod callgrind;
 pub mod child;
 pub mod count;
 pub mod interval;
 pub mod lanes;
 pub mod one_atomic;
 pub mod overhead;
+pub mod plots;
 pub mod pool;
 pub mod probes;
 pub mod report;
 pub mod rounds;
+pub mod scaling;
 pub mod switch;
 pub mod workload;
 pub mod workloads;

@@ -1,15 +1,18 @@
 //! The `overhead` command: what counting costs on this machine.
 
+use std::fs;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
 use tally_alloc::heap;
 
+use crate::plots;
 use crate::report;
 use crate::rounds::{self, Comparison, Enough, Run};
 use crate::switch::{Switching, Way};
@@ -49,6 +52,19 @@ struct Arguments {
     /// Writes the results to this file as CSV.
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+
+    /// Puts the table into this file, between its lines `<!-- overhead:begin -->` and `<!-- overhead:end -->`.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+
+    /// Draws the ratio by threads, the ratio by threshold and the writes by threshold into this directory, as SVG.
+    /// Needs results of `--all-ways`.
+    #[arg(long, value_name = "DIRECTORY")]
+    plots: Option<PathBuf>,
+
+    /// Reports what `--json` wrote to this file before, instead of measuring.
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
 
     /// Fails unless batches write to the shared line at least 200 times less often than exact counting does,
     /// on mergesort and the trees.
@@ -180,6 +196,62 @@ pub fn main(allocator: &dyn Switching, over_mimalloc: Option<&str>) -> anyhow::R
         return Ok(());
     }
 
+    let (results, circumstances) = match &arguments.from {
+        Some(path) => read(path)?,
+        None => {
+            let results = measure_all(allocator, &arguments, &workloads, over_mimalloc)?;
+            (results, report::circumstances())
+        }
+    };
+    let page = format!(
+        "{}\n\nMedian ratio to uncounted [95 % interval]; {} to {} rounds; {circumstances}.",
+        report::table(&results, "uncounted"),
+        results.iter().map(|row| row.rounds).min().unwrap_or(0),
+        results.iter().map(|row| row.rounds).max().unwrap_or(0),
+    );
+    writeln!(io::stdout().lock(), "{page}")?;
+    if let Some(path) = &arguments.json {
+        let measured = Measured {
+            circumstances,
+            results: results.clone(),
+        };
+        report::write_json(path, &measured)?;
+    }
+    if let Some(path) = &arguments.csv {
+        report::write_csv(path, &results)?;
+    }
+    if let Some(path) = &arguments.markdown {
+        report::write_markdown(path, "overhead", &page)?;
+    }
+    if let Some(directory) = &arguments.plots {
+        plots::of_overhead(directory, &results)?;
+    }
+    if arguments.check {
+        check(&results)?;
+    }
+    Ok(())
+}
+
+/// What is written as JSON.
+#[derive(Debug, Serialize, Deserialize)]
+struct Measured {
+    /// The machine and the day.
+    circumstances: String,
+    results: Vec<Comparison>,
+}
+
+fn read(path: &Path) -> anyhow::Result<(Vec<Comparison>, String)> {
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let measured: Measured = serde_json::from_str(&text)?;
+    Ok((measured.results, measured.circumstances))
+}
+
+fn measure_all(
+    allocator: &dyn Switching,
+    arguments: &Arguments,
+    workloads: &[Box<dyn Workload>],
+    over_mimalloc: Option<&str>,
+) -> anyhow::Result<Vec<Comparison>> {
     let chosen = |name: &str| name.contains(&arguments.only);
     let here: Vec<_> = workloads
         .iter()
@@ -198,7 +270,7 @@ pub fn main(allocator: &dyn Switching, over_mimalloc: Option<&str>) -> anyhow::R
 
     let rows = here.len() + there.len();
     let row_time = match arguments.size() {
-        Size::Full => full_time(allocator, &arguments, &here)? / u32::try_from(rows)?,
+        Size::Full => full_time(allocator, arguments, &here)? / u32::try_from(rows)?,
         Size::Short => arguments.time(),
         Size::Smoke => Duration::from_millis(300),
     };
@@ -206,7 +278,7 @@ pub fn main(allocator: &dyn Switching, over_mimalloc: Option<&str>) -> anyhow::R
     let mut results = Vec::new();
     for workload in here {
         progress.begin(&workload.name());
-        results.push(measure(allocator, &arguments, workload, |time| {
+        results.push(measure(allocator, arguments, workload, |time| {
             progress.advance(time)
         })?);
         progress.end_row();
@@ -214,31 +286,12 @@ pub fn main(allocator: &dyn Switching, over_mimalloc: Option<&str>) -> anyhow::R
     if let Some(program) = over_mimalloc {
         for name in there {
             progress.begin(&format!("{name}, over mimalloc"));
-            results.push(row_of(program, name, &arguments)?);
+            results.push(row_of(program, name, arguments)?);
             progress.end_row();
         }
     }
     progress.bar.finish_and_clear();
-
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}\n", report::table(&results, "uncounted"))?;
-    writeln!(
-        out,
-        "Median ratio to uncounted [95 % interval]; {} to {} rounds; {}.",
-        results.iter().map(|row| row.rounds).min().unwrap_or(0),
-        results.iter().map(|row| row.rounds).max().unwrap_or(0),
-        report::circumstances()
-    )?;
-    if let Some(path) = &arguments.json {
-        report::write_json(path, &results)?;
-    }
-    if let Some(path) = &arguments.csv {
-        report::write_csv(path, &results)?;
-    }
-    if arguments.check {
-        check(&results)?;
-    }
-    Ok(())
+    Ok(results)
 }
 
 fn measure(

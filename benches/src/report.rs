@@ -95,6 +95,28 @@ pub fn write_json<T: Serialize + ?Sized>(path: &Path, results: &T) -> anyhow::Re
     fs::write(path, text + "\n").with_context(|| format!("writing {}", path.display()))
 }
 
+/// Puts `text` into a Markdown file, between its lines `<!-- NAME:begin -->` and `<!-- NAME:end -->`, in place of
+/// what was there. So a page says itself which of its tables are measured, and nobody copies figures by hand.
+///
+/// # Errors
+///
+/// When the file lacks the lines, or cannot be read or written.
+pub fn write_markdown(path: &Path, name: &str, text: &str) -> anyhow::Result<()> {
+    let page = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let page = between(&page, name, text)
+        .with_context(|| format!("{} has no place for '{name}'", path.display()))?;
+    fs::write(path, page).with_context(|| format!("writing {}", path.display()))
+}
+
+fn between(page: &str, name: &str, text: &str) -> Option<String> {
+    let (before, rest) = page.split_once(&format!("<!-- {name}:begin -->\n"))?;
+    let (_, after) = rest.split_once(&format!("<!-- {name}:end -->"))?;
+    let text = text.trim_end();
+    Some(format!(
+        "{before}<!-- {name}:begin -->\n{text}\n<!-- {name}:end -->{after}"
+    ))
+}
+
 /// Writes comparisons to a file as CSV: one line for each workload and way.
 ///
 /// # Errors
@@ -131,4 +153,21 @@ pub fn write_csv(path: &Path, comparisons: &[Comparison]) -> anyhow::Result<()> 
     }
     file.flush()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_replaces_what_stood_at_its_place_and_nothing_else() {
+        let page = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter <!-- b:begin -->\n";
+        let once = between(page, "a", "new\n").expect("the place is there");
+        assert_eq!(
+            once,
+            "before\n<!-- a:begin -->\nnew\n<!-- a:end -->\nafter <!-- b:begin -->\n"
+        );
+        assert_eq!(between(&once, "a", "new").as_deref(), Some(&*once), "again");
+        assert_eq!(between(page, "b", "new"), None, "it has no end");
+    }
 }

@@ -49,6 +49,7 @@ impl fmt::Display for Way {
         match self {
             Self::Uncounted => f.write_str("uncounted"),
             Self::Control => f.write_str("control"),
+            Self::Batched(bytes @ 0..1024) => write!(f, "batched {bytes} B"),
             Self::Batched(bytes) => write!(f, "batched {} KiB", bytes / 1024),
             Self::Exact => f.write_str("exact"),
             Self::OneAtomic => f.write_str("one atomic"),
