@@ -242,7 +242,8 @@ impl Ledger {
     ) -> Attention {
         shard.count(operation, bytes);
         shard.note_publish();
-        self.add(Net::of(operation, bytes))
+        let error_bound = || self.terms.error_bound();
+        Attention::if_any(self.published.add_one(operation, bytes, error_bound))
     }
 
     /// Counts an operation that no thread's shard holds, and publishes it.
@@ -256,10 +257,10 @@ impl Ledger {
         self.add(Net::of(operation, bytes))
     }
 
-    #[inline(always)]
+    /// Adds to the totals.
+    #[inline]
     pub(crate) fn add(&self, net: Net) -> Attention {
-        let near = self.published.add(net, || self.terms.error_bound());
-        Attention::if_any(near | self.terms.is_traffic_watched())
+        Attention::if_any(self.published.add(net, || self.terms.error_bound()))
     }
 
     /// Decides for every armed watermark that the published total has come near to. The caller has
@@ -344,7 +345,7 @@ impl Ledger {
             }
         }
         self.terms.set_traffic_watched(traffic);
-        self.published.set_marks(lowest[0], lowest[1]);
+        self.published.set_marks(lowest[0], lowest[1], traffic);
     }
 }
 

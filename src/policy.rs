@@ -98,8 +98,15 @@ pub use thrash::{ThrashGuard, ThrashGuardState};
 ///
 /// Return a limit above [`Cycle::live_after`]; a trigger whose limit is at or below what is live is
 /// due again at once, after every collection. [`Cycle::least_progress`] is what the policies here
-/// leave at least. Both methods are called with no lock held and outside the allocator, so a policy
-/// may allocate and may take its time.
+/// leave at least.
+///
+/// The methods are called outside the allocator and outside every path that publishing threads take, so a
+/// policy may allocate and may take its time. [`next_limit`](Self::next_limit) and
+/// [`growth_steps`](Self::growth_steps) are called while the cycle ends, under a lock of the trigger that only
+/// [`collected`](crate::Trigger::collected) and [`policy_state`](crate::Trigger::policy_state) take: they may
+/// read the trigger that asks (its limit, headroom and report), poll it, and announce a request to it, but must
+/// not call those two, which would wait for ever or panic. Another thread that calls one of the two waits until
+/// the policy has answered.
 ///
 /// ```
 /// use tally_alloc::policy::{Cycle, Policy};

@@ -20,18 +20,27 @@
 //! arming's, the publish is ordered after the mark, and consults (model:
 //! `no_crossing_is_lost_between_a_publish_and_an_arming`).
 
-use crate::operation::Net;
+use crate::operation::{Net, Operation};
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{AtomicUsize, const_fn};
 
-/// A shared total in the top eighth of its range stands for a number below zero: bytes
+/// The total that stands for nothing live. What is below stands for a number below zero: bytes
 /// freed by threads that have published, allocated by threads that have not. Error bounds
-/// stay far below that eighth, and no process has seven eighths of its address space live.
-const BELOW_ZERO: usize = usize::MAX / 8 * 7;
+/// stay far below this eighth of the range, and no process has the other seven live. So totals, peak and
+/// marks compare as plain numbers, whatever they stand for.
+const ZERO: usize = usize::MAX / 8;
 
 /// Returns the live figure that a shared total stands for.
 const fn live(total: usize) -> usize {
-    if total > BELOW_ZERO { 0 } else { total }
+    total.saturating_sub(ZERO)
+}
+
+/// Adds to a total; returns it as it was before and as it is after.
+#[inline(always)]
+fn change(total: &AtomicUsize, by: isize) -> (usize, usize) {
+    let by = by.cast_unsigned();
+    let before = total.fetch_add(by, AcqRel);
+    (before, before.wrapping_add(by))
 }
 
 /// The bound on the error of published blocks, from that of bytes: a shard under threshold `t` leaves at
@@ -44,12 +53,12 @@ pub(crate) const fn blocks_bound(error_bound: usize) -> usize {
 /// See the module. Every publish writes here.
 #[derive(Debug)]
 pub(crate) struct Published {
-    /// Added to by publishes; read by anyone. Wraps below zero, see [`BELOW_ZERO`].
+    /// Added to by publishes; read by anyone. From [`ZERO`] up, as are the others here.
     bytes: AtomicUsize,
     blocks: AtomicUsize,
-    /// The highest live bytes since the last reset. Raised by publishes and readers.
+    /// The highest total of bytes since the last reset. Raised by publishes and readers.
     peak: AtomicUsize,
-    /// The lowest limits in force, or lower; `usize::MAX` without one. Written by triggers.
+    /// The totals at the lowest limits in force, or lower; `usize::MAX` without one. Written by triggers.
     bytes_mark: AtomicUsize,
     blocks_mark: AtomicUsize,
 }
@@ -58,9 +67,9 @@ impl Published {
     const_fn! {
         pub(crate) const fn new() -> Self {
             Self {
-                bytes: AtomicUsize::new(0),
-                blocks: AtomicUsize::new(0),
-                peak: AtomicUsize::new(0),
+                bytes: AtomicUsize::new(ZERO),
+                blocks: AtomicUsize::new(ZERO),
+                peak: AtomicUsize::new(ZERO),
                 bytes_mark: AtomicUsize::new(usize::MAX),
                 blocks_mark: AtomicUsize::new(usize::MAX),
             }
@@ -68,29 +77,54 @@ impl Published {
     }
 
     /// Adds to the totals; returns whether one of them, off by as much as `error_bound` bytes, may have
-    /// reached its mark. The bound is asked for once the total is added to.
-    #[inline(always)]
+    /// reached its mark. The bound is asked for once the totals are added to.
+    #[inline]
     pub(crate) fn add(&self, net: Net, error_bound: impl Fn() -> usize) -> bool {
-        let mut near = false;
-        if net.blocks != 0 {
-            let by = net.blocks.cast_unsigned();
-            let after = live(self.blocks.fetch_add(by, AcqRel).wrapping_add(by));
-            let most = after.saturating_add(blocks_bound(error_bound()));
-            near |= most >= self.blocks_mark.load(Relaxed);
-        }
-        if net.bytes != 0 {
-            let by = net.bytes.cast_unsigned();
-            let before = self.bytes.fetch_add(by, AcqRel);
-            let after = live(before.wrapping_add(by));
-            self.raise_peak(live(before).max(after));
-            near |= after.saturating_add(error_bound()) >= self.bytes_mark.load(Relaxed);
-        }
-        near
+        let blocks = (net.blocks != 0).then(|| change(&self.blocks, net.blocks).1);
+        let bytes = (net.bytes != 0).then(|| {
+            let (before, after) = change(&self.bytes, net.bytes);
+            self.raise_peak(before.max(after));
+            after
+        });
+        let bound = error_bound();
+        blocks.is_some_and(|total| self.is_near_in_blocks(total, bound))
+            || bytes.is_some_and(|total| self.is_near_in_bytes(total, bound))
+    }
+
+    /// Does the same for one operation, whose direction is known where it is compiled.
+    #[inline(always)]
+    pub(crate) fn add_one(
+        &self,
+        operation: Operation,
+        bytes: usize,
+        error_bound: impl Fn() -> usize,
+    ) -> bool {
+        let net = Net::of(operation, bytes);
+        let blocks = (net.blocks != 0).then(|| change(&self.blocks, net.blocks).1);
+        let (before, after) = change(&self.bytes, net.bytes);
+        self.raise_peak(if operation.takes_back() {
+            before
+        } else {
+            after
+        });
+        let bound = error_bound();
+        blocks.is_some_and(|total| self.is_near_in_blocks(total, bound))
+            || self.is_near_in_bytes(after, bound)
+    }
+
+    #[inline(always)]
+    fn is_near_in_bytes(&self, total: usize, bound: usize) -> bool {
+        total.saturating_add(bound) >= self.bytes_mark.load(Relaxed)
+    }
+
+    #[inline(always)]
+    fn is_near_in_blocks(&self, total: usize, bound: usize) -> bool {
+        total.saturating_add(blocks_bound(bound)) >= self.blocks_mark.load(Relaxed)
     }
 
     /// Returns whether the live bytes, off by as much as `error_bound`, may have reached their mark.
     pub(crate) fn is_near_bytes_mark(&self, error_bound: usize) -> bool {
-        self.latest_live_bytes().saturating_add(error_bound) >= self.bytes_mark.load(Relaxed)
+        self.is_near_in_bytes(self.bytes.fetch_add(0, AcqRel), error_bound)
     }
 
     /// Adds to the live bytes if they come to no more than `most`; returns whether they did. The peak is left
@@ -115,19 +149,24 @@ impl Published {
         live(self.bytes.fetch_add(0, AcqRel))
     }
 
-    #[inline]
-    fn raise_peak(&self, live: usize) {
-        if live > self.peak.load(Relaxed) {
-            self.peak.fetch_max(live, Relaxed);
+    #[inline(always)]
+    fn raise_peak(&self, total: usize) {
+        if total > self.peak.load(Relaxed) {
+            self.peak.fetch_max(total, Relaxed);
         }
     }
 
     /// Returns the live bytes, after making sure that the peak is no lower.
     #[inline]
     pub(crate) fn live_bytes(&self) -> usize {
-        let live = live(self.bytes.load(Acquire));
-        self.raise_peak(live);
-        live
+        live(self.total_below_peak())
+    }
+
+    #[inline]
+    fn total_below_peak(&self) -> usize {
+        let total = self.bytes.load(Acquire);
+        self.raise_peak(total);
+        total
     }
 
     /// Returns the live blocks.
@@ -137,7 +176,7 @@ impl Published {
 
     /// Returns the highest live bytes since the last reset.
     pub(crate) fn peak_bytes(&self) -> usize {
-        self.live_bytes().max(self.peak.load(Relaxed))
+        live(self.total_below_peak().max(self.peak.load(Relaxed)))
     }
 
     /// Forgets the peak; from now on it is the live bytes of now or what comes above them. A publish that
@@ -145,14 +184,22 @@ impl Published {
     pub(crate) fn reset_peak(&self) {
         // A swap for the models' sake: loom orders the writes to a variable among read-modify-writes,
         // and with a plain store shows the peak going back.
-        self.peak.swap(0, Relaxed);
+        self.peak.swap(ZERO, Relaxed);
     }
 
-    /// Sets the marks. Publishes that come after see them; the caller is ordered after those that came
+    /// Sets the marks to limits, `usize::MAX` for none; or, to have every publish look, below all totals.
+    /// Publishes that come after see them; the caller is ordered after those that came
     /// before, and has to look for itself whether they have reached a mark.
-    pub(crate) fn set_marks(&self, bytes: usize, blocks: usize) {
-        self.bytes_mark.store(bytes, Relaxed);
-        self.blocks_mark.store(blocks, Relaxed);
+    pub(crate) fn set_marks(&self, bytes: usize, blocks: usize, every_publish: bool) {
+        let mark = |limit: usize| {
+            if every_publish {
+                0
+            } else {
+                limit.saturating_add(ZERO)
+            }
+        };
+        self.bytes_mark.store(mark(bytes), Relaxed);
+        self.blocks_mark.store(mark(blocks), Relaxed);
         self.bytes.fetch_add(0, AcqRel);
         self.blocks.fetch_add(0, AcqRel);
     }

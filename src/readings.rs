@@ -41,6 +41,28 @@ macro_rules! reading_methods {
 
             /// Returns the bytes by which [`live_bytes`](Self::live_bytes) may be off right now.
             #[doc = $error_bound]
+            ///
+            /// # Accuracy
+            ///
+            /// Live bytes are within the bound of the moment at which they are read; but bound and live bytes are
+            /// read one after the other, and the bound moves when threads come, go, or change between
+            /// thresholds or modes. A thread that goes, or comes under a lower threshold, publishes what it held
+            /// back and *then* narrows the bound: so a bound read after the live bytes can be too small for them.
+            /// A thread that comes, or comes under a higher threshold, widens the bound and *then* holds
+            /// back: so a bound read before can be too small as well.
+            ///
+            /// Read the bound both before and after. The larger of the two holds for the live bytes in
+            /// between when threads only came meanwhile, or only went; the sum of the two when some came and
+            /// others went. (A thread that came, held back and went again within those few nanoseconds is in
+            /// neither.) Where threads only do their work the bound stands still, and one reading will do.
+            ///
+            /// ```
+            #[doc = concat!("let account = ", $example, ";")]
+            /// let before = account.error_bound();
+            /// let live = account.live_bytes();
+            /// let off_by_at_most = before.max(account.error_bound());
+            /// # let _ = (live, off_by_at_most);
+            /// ```
             #[must_use]
             pub fn error_bound(&self) -> usize {
                 crate::watch::Watched::ledger(self).terms.error_bound()

@@ -6,7 +6,8 @@ use loom::sync::atomic::Ordering::Relaxed;
 use loom::thread::{self, JoinHandle};
 
 use crate::account::Account;
-use crate::operation::Operation;
+use crate::ledger::Attention;
+use crate::operation::{Net, Operation};
 use crate::watch::Watched;
 use crate::watermark::{Evidence, Measure, Watermark};
 
@@ -206,6 +207,32 @@ fn a_dropped_trigger_fires_nobody_elses_limit() {
     });
 }
 
+/// A trigger is dropped while another is made: from then on what stays below the other's limit calls for
+/// nobody's attention, and what reaches it does.
+#[test]
+fn a_dropped_trigger_leaves_the_limits_of_the_others_in_force_and_no_more() {
+    explore(|| {
+        let account = Arc::new(account());
+        arm(&account, Measure::LiveBytes, 8);
+        join([
+            spawn(&account, |it| {
+                let old = it.ledger.first_watermark().expect("one was made");
+                it.ledger.release_watermark(old);
+            }),
+            spawn(&account, |it| {
+                arm(it, Measure::LiveBytes, 20);
+            }),
+        ]);
+        let ten = Net::of(Operation::Allocate, 10);
+        let (below, at) = (account.ledger.add(ten), account.ledger.add(ten));
+        assert_eq!(
+            (below, at),
+            (Attention::None, Attention::Needed),
+            "what 10 and 20 bytes call for below a limit of 20"
+        );
+    });
+}
+
 /// A thread goes to sleep while another makes the watermark due: it wakes.
 #[test]
 fn a_sleeper_always_wakes() {
@@ -251,19 +278,25 @@ fn a_sleeper_wakes_though_an_earlier_waker_is_held_up() {
 
 /// A sleeper gives up and another takes its place while a thread wakes whom it finds: no handle is used
 /// after it was taken out, nor taken out twice.
+///
+/// Loom's `unpark` orders the thread that it names after its caller at once, parked or not, and so covers up
+/// what the sleeper's word fails to order. The handle is therefore that of a thread which has ended.
 #[test]
 fn a_handle_is_not_taken_out_while_it_is_borrowed() {
     explore(|| {
         let mark = armed_at(8);
-        let sleeper = spawn(&mark, |mark| {
-            for _ in 0..2 {
-                mark.enter(thread::current());
-                mark.leave();
-            }
-        });
+        let ended = spawn(&mark, |_| ());
+        let [first, second] = [(); 2].map(|()| ended.thread().clone());
+        join([ended]);
+        mark.enter(first);
         let waker = spawn(&mark, |mark| {
             verdict(mark, 10);
         });
-        join([waker, sleeper]);
+        let sleepers = spawn(&mark, |mark| {
+            mark.leave();
+            mark.enter(second);
+            mark.leave();
+        });
+        join([waker, sleepers]);
     });
 }

@@ -39,6 +39,12 @@ const CLAIM: &str = "TALLY_ALLOC_CLAIM";
 /// Seconds after which a claim is held to hang. The longest takes a twentieth of this on two cores.
 const WATCHDOG: u32 = 120;
 
+/// Gives a claim that was told to do more than it does by default as much more time: `times` the watchdog's.
+pub(crate) fn allow(times: u32) {
+    // SAFETY: sets a timer, in place of one that runs; the signal's default action ends the process.
+    unsafe { libc::alarm(WATCHDOG.saturating_mul(times)) };
+}
+
 /// Runs the claims that the command line asks for (all of them if it names none), each in a process
 /// of its own, but for those that are `broken` by something that is not ours. The command line and the
 /// output are libtest's.
@@ -46,8 +52,7 @@ pub(crate) fn run(claims: impl IntoIterator<Item = &'static Claim>, broken: &[&s
     let mut claims = claims.into_iter();
     if let Ok(name) = std::env::var(CLAIM) {
         let (_, claim) = claims.find(|claim| claim.0 == name).expect("a known claim");
-        // SAFETY: sets a timer; the signal's default action ends the process.
-        unsafe { libc::alarm(WATCHDOG) };
+        allow(1);
         // A panic on any thread ends the process, so that no other waits for what will not come.
         let say = panic::take_hook();
         panic::set_hook(Box::new(move |what| {
@@ -82,7 +87,7 @@ fn in_a_child(claim: &str) -> Result<(), Failed> {
         return Ok(());
     }
     Err(format!(
-        "{} ({WATCHDOG} seconds end in SIGALRM, 14)\n{}{}",
+        "{} (a claim that hangs ends in SIGALRM, 14, after {WATCHDOG} seconds unless it was given more)\n{}{}",
         child.status,
         String::from_utf8_lossy(&child.stdout),
         String::from_utf8_lossy(&child.stderr)
