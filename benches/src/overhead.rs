@@ -89,7 +89,7 @@ const OVER_MIMALLOC: [&str; 6] = [
     "pair 64 B, 1 thread",
     "pair 64 B, 2 threads",
     "pair 64 B, 8 threads",
-    "grow to 64 KiB, 1 thread",
+    "grow to 64 KiB, written, 1 thread",
     "tree_immutable",
     "tree_mutable",
 ];

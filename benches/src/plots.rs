@@ -177,7 +177,7 @@ fn thousands(number: f64) -> String {
 /// The workloads in the plots by threshold: those that allocate most, and one that hardly does.
 const BY_THRESHOLD: [&str; 7] = [
     "pair 64 B, 8 threads",
-    "grow to 64 KiB, 8 threads",
+    "grow to 64 KiB, written, 8 threads",
     "mergesort",
     "tree_immutable",
     "tree_mutable",

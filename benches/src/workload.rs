@@ -82,7 +82,8 @@ pub fn all(size: Size) -> Vec<Box<dyn Workload>> {
         list.push(Box::new(Pair::new(size, bytes, 8)));
     }
     for threads in [1, 8] {
-        list.push(Box::new(Grow::new(size, threads)));
+        list.push(Box::new(Grow::new(size, threads, true)));
+        list.push(Box::new(Grow::new(size, threads, false)));
     }
     list.push(Box::new(Mergesort::new(size)));
     list.push(Box::new(MergesortVec::new(size)));
