@@ -59,8 +59,10 @@ impl Grow {
             size *= 2;
             assert!(!block.is_null(), "{size} bytes refused");
             if written {
+                // SAFETY: inside the block.
+                let upper = unsafe { block.add(size / 2) };
                 // SAFETY: the upper half of the block.
-                unsafe { block.add(size / 2).write_bytes(0xa5, size / 2) };
+                unsafe { upper.write_bytes(0xa5, size / 2) };
                 black_box(block);
             }
         }
