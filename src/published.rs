@@ -204,3 +204,91 @@ impl Published {
         self.blocks.fetch_add(0, AcqRel);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::{Published, blocks_bound};
+    use crate::operation::{Net, Operation};
+
+    fn operations() -> impl Strategy<Value = (Operation, usize)> {
+        let operation = prop_oneof![
+            Just(Operation::Allocate),
+            Just(Operation::Deallocate),
+            Just(Operation::Grow),
+            Just(Operation::Shrink),
+        ];
+        (operation, 0..=1_000_usize)
+    }
+
+    /// A limit near what the operations come to, none at all, or the highest there is.
+    fn limits() -> impl Strategy<Value = usize> {
+        prop_oneof![0..=5_000_usize, Just(usize::MAX), Just(usize::MAX - 1)]
+    }
+
+    proptest! {
+        /// Below zero as well as above, by one operation or by any net, the figures are those of plain
+        /// numbers, and near is what the bound can bring to the limit.
+        #[test]
+        fn totals_compare_as_plain_numbers_below_zero_too(
+            operations in vec(operations(), 0..100),
+            (bytes_limit, blocks_limit) in (limits(), limits()),
+            bound in 0..=3_000_usize,
+            reset_at in 0..100_usize,
+        ) {
+            let (one, any) = (Published::new(), Published::new());
+            for published in [&one, &any] {
+                published.set_marks(bytes_limit, blocks_limit, false);
+            }
+            let (mut bytes, mut blocks, mut highest) = (0_i128, 0_i128, 0_i128);
+            for (n, (operation, by)) in operations.into_iter().enumerate() {
+                if n == reset_at {
+                    one.reset_peak();
+                    any.reset_peak();
+                    highest = bytes.max(0);
+                }
+                let net = Net::of(operation, by);
+                bytes += net.bytes as i128;
+                blocks += net.blocks as i128;
+                highest = highest.max(bytes);
+                let near_in_bytes = bytes + bound as i128 >= bytes_limit as i128;
+                let most_blocks = blocks + blocks_bound(bound) as i128;
+                let near_in_blocks = net.blocks != 0 && most_blocks >= blocks_limit as i128;
+                prop_assert_eq!(
+                    one.add_one(operation, by, || bound),
+                    near_in_bytes || near_in_blocks,
+                    "{} bytes and {} blocks off by {}", bytes, blocks, bound
+                );
+                prop_assert_eq!(
+                    any.add(net, || bound),
+                    net.bytes != 0 && near_in_bytes || near_in_blocks,
+                    "{:?} to {} bytes and {} blocks off by {}", net, bytes, blocks, bound
+                );
+                for published in [&one, &any] {
+                    prop_assert_eq!(published.live_bytes() as i128, bytes.max(0));
+                    prop_assert_eq!(published.live_blocks() as i128, blocks.max(0));
+                    prop_assert_eq!(published.peak_bytes() as i128, highest);
+                }
+            }
+        }
+
+        /// Whatever the limits are, and wherever the totals.
+        #[test]
+        fn every_publish_looks_while_all_are_to(
+            operations in vec(operations(), 1..20),
+            (bytes_limit, blocks_limit) in (limits(), limits()),
+        ) {
+            let (one, any) = (Published::new(), Published::new());
+            for published in [&one, &any] {
+                published.set_marks(bytes_limit, blocks_limit, true);
+            }
+            for (operation, by) in operations {
+                prop_assert!(one.add_one(operation, by, || 0), "{:?} of {}", operation, by);
+                let net = Net::of(operation, by);
+                prop_assert_eq!(any.add(net, || 0), net != Net::default(), "{:?}", net);
+            }
+        }
+    }
+}

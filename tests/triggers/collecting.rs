@@ -13,6 +13,7 @@ use crate::support::claims;
 claims![
     growth_by_malloc_alone_fires_and_stays_under_twice_the_limit,
     a_heap_just_above_its_limit_collects_at_most_once_per_progress,
+    a_limit_that_is_passed_already_is_due_as_soon_as_it_is_armed,
     a_loop_that_frees_what_it_allocates_just_below_the_limit_never_fires,
     hovering_below_the_limit_takes_no_sum,
     a_straight_approach_publishes_a_bounded_number_of_times_near_the_limit,
@@ -57,6 +58,20 @@ fn a_heap_just_above_its_limit_collects_at_most_once_per_progress() {
     let (cycles, most) = (trigger.report().cycles, 6_400_000 / (limit / 16) + 2);
     assert!(cycles >= 1, "the limit is reached from the start");
     assert!(cycles <= most as u64, "{cycles} cycles, at most {most}");
+    drop(full);
+}
+
+/// Nobody publishes in between.
+fn a_limit_that_is_passed_already_is_due_as_soon_as_it_is_armed() {
+    let full = Block::new(2 * MB);
+    let policy = Step {
+        first: live() - MB,
+        step: 0,
+    };
+    let trigger = Trigger::new(heap(), Measure::LiveBytes, policy).expect("memory");
+    assert!(trigger.poll(), "when it is made: {trigger:?}");
+    trigger.collected(NO_TIME);
+    assert!(trigger.poll(), "after a collection: {trigger:?}");
     drop(full);
 }
 

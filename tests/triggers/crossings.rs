@@ -13,7 +13,7 @@ use crate::support::{Numbers, allow, claims};
 
 claims![a_million_crossings_by_8_threads_have_no_early_fire_and_no_overshoot_beyond_the_bound];
 
-/// Crossings unless told otherwise: a second or two.
+/// Crossings unless told otherwise: a second at most.
 const DEFAULT: usize = 5_000;
 
 /// Bytes between two crossings, and the largest block.

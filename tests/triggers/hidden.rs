@@ -14,6 +14,7 @@ claims![
     one_publish_finds_what_64_parked_threads_hold_back,
     frees_that_outrun_their_allocations_do_not_delay_a_collection,
     frees_that_are_held_back_do_not_hasten_a_collection,
+    frees_that_meet_a_sum_do_not_hasten_a_collection,
     the_overshoot_is_below_twice_the_bound_and_a_block_on_1_thread,
     the_overshoot_is_below_twice_the_bound_and_a_block_on_8_threads,
     the_overshoot_is_below_twice_the_bound_and_a_block_on_64_threads,
@@ -140,6 +141,41 @@ fn frees_that_are_held_back_do_not_hasten_a_collection() {
             drop((below, above));
         },
     );
+}
+
+/// Each thread frees its block before it allocates the next, and publishes both. Whoever sums up meanwhile can
+/// see the new block and not that the old one went.
+fn frees_that_meet_a_sum_do_not_hasten_a_collection() {
+    const THREADS: usize = 8;
+    const BLOCK: usize = 20 * KB;
+    let barrier = Barrier::new(THREADS + 1);
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let mut held = Vec::with_capacity(1);
+                held.push(Block::new(BLOCK));
+                barrier.wait();
+                barrier.wait();
+                for _ in 0..5_000 {
+                    held.clear();
+                    held.push(Block::new(BLOCK));
+                }
+                barrier.wait();
+                barrier.wait();
+                drop(held);
+            });
+        }
+        barrier.wait();
+        let trigger = due_at(BLOCK / 2);
+        barrier.wait();
+        barrier.wait();
+        let early = trigger.poll();
+        barrier.wait();
+        assert!(
+            !early,
+            "a block is allocated when one is freed: {trigger:?}"
+        );
+    });
 }
 
 /// Each thread first frees, then allocates all that it can without publishing. That is the worst there is:
