@@ -147,7 +147,9 @@ fn frees_that_are_held_back_do_not_hasten_a_collection() {
 /// see the new block and not that the old one went.
 fn frees_that_meet_a_sum_do_not_hasten_a_collection() {
     const THREADS: usize = 8;
-    const BLOCK: usize = 20 * KB;
+    // So little that a sum which meets a few of them is not taken again.
+    const BLOCK: usize = 2 * KB;
+    heap().set_threshold(KB).expect("a valid threshold");
     let barrier = Barrier::new(THREADS + 1);
     thread::scope(|scope| {
         for _ in 0..THREADS {
@@ -156,7 +158,7 @@ fn frees_that_meet_a_sum_do_not_hasten_a_collection() {
                 held.push(Block::new(BLOCK));
                 barrier.wait();
                 barrier.wait();
-                for _ in 0..5_000 {
+                for _ in 0..20_000 {
                     held.clear();
                     held.push(Block::new(BLOCK));
                 }
