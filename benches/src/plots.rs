@@ -12,7 +12,7 @@ use crate::rounds::{Compared, Comparison};
 /// What lies between two marks on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// The same difference.
+    /// The same difference. For ratios: a line marks 1.
     Linear,
     /// A factor of 10; a plot's values on it are above 0.
     Logarithmic,
@@ -88,12 +88,13 @@ fn try_draw(
     let x_high = all()
         .map(|(x, _)| x_of(*x))
         .fold(f64::NEG_INFINITY, f64::max);
-    let highest = all().map(|(_, y)| y.high).fold(frame.y_min, f64::max);
+    // Medians only: one interval of a noisy run would press everything else to the bottom. What is above is cut off.
+    let highest = all().map(|(_, y)| y.median).fold(frame.y_min, f64::max);
     let y_high = frame.y_max.unwrap_or(highest);
     let y_high = if logarithmic {
         down(y_high).ceil()
     } else {
-        y_high + (y_high - frame.y_min) * 0.05
+        y_high + (y_high - frame.y_min) * 0.15
     };
 
     let root = SVGBackend::new(path, SIZE).into_drawing_area();
@@ -110,6 +111,8 @@ fn try_draw(
             format!("{} %", 10_f64.powf(y))
         } else if logarithmic {
             thousands(10_f64.powf(y))
+        } else if y_high > 3.0 {
+            format!("{y:.1}")
         } else {
             format!("{y:.2}")
         }
@@ -128,6 +131,11 @@ fn try_draw(
         .light_line_style(WHITE)
         .bold_line_style(BLACK.mix(0.12))
         .draw()?;
+    if !logarithmic {
+        // A ratio of 1: no difference.
+        let ends = [(x_low - 0.15, 1.0), (x_high + 0.15, 1.0)];
+        chart.draw_series([PathElement::new(ends, BLACK.mix(0.5).stroke_width(1))])?;
+    }
     for (index, (one, colour)) in series
         .iter()
         .zip(COLOURS.iter().cycle().copied())
@@ -149,7 +157,7 @@ fn try_draw(
         chart.draw_series(intervals.map(|(x, y)| {
             let x = x_of(*x) + aside;
             PathElement::new(
-                [(x, down(y.low)), (x, down(y.high))],
+                [(x, down(y.low)), (x, down(y.high).min(y_high))],
                 colour.mix(0.7).stroke_width(2),
             )
         }))?;
@@ -174,13 +182,12 @@ fn thousands(number: f64) -> String {
     text
 }
 
-/// The workloads in the plots by threshold: those that allocate most, and one that hardly does.
-const BY_THRESHOLD: [&str; 7] = [
+/// The workloads in the plots by threshold: those that allocate most, and one whose blocks are freed by other threads.
+const BY_THRESHOLD: [&str; 6] = [
     "pair 64 B, 8 threads",
     "grow to 64 KiB, written, 8 threads",
     "mergesort",
     "tree_immutable",
-    "tree_mutable",
     "objarray",
     "handoff",
 ];
