@@ -36,7 +36,6 @@ pub(crate) use portable::arm;
 #[cfg(unix)]
 mod unix {
     use std::ffi::c_void;
-    use std::ptr;
     use std::sync::atomic::AtomicUsize;
     use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
@@ -44,17 +43,18 @@ mod unix {
     static KEY: AtomicUsize = AtomicUsize::new(0);
 
     /// Makes the calling thread run `leave` when it ends; `false` when that cannot be had.
-    pub(crate) fn arm(leave: &'static fn()) -> bool {
+    pub(crate) fn arm(leave: extern "C" fn()) -> bool {
         let Some(key) = key() else { return false };
-        let value: *const c_void = ptr::from_ref(leave).cast();
+        let value = leave as *const c_void;
         // SAFETY: the key was made by `pthread_key_create` and is deleted only when this
         // object is unloaded.
         unsafe { libc::pthread_setspecific(key, value) == 0 }
     }
 
     extern "C" fn ended(leave: *mut c_void) {
-        // SAFETY: `arm` stored it, and a destructor is called with the value stored, never with null.
-        let leave = unsafe { &*leave.cast_const().cast::<fn()>() };
+        // SAFETY: `arm` stored it, and a destructor is called with the value stored. (A reference to a place
+        // that holds it would be tested for null in builds with assertions, and could panic.)
+        let leave = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn()>(leave) };
         leave();
     }
 
@@ -105,7 +105,7 @@ mod unix {
 mod portable {
     use std::cell::Cell;
 
-    struct Guard(Cell<Option<&'static fn()>>);
+    struct Guard(Cell<Option<extern "C" fn()>>);
 
     impl Drop for Guard {
         fn drop(&mut self) {
@@ -120,7 +120,7 @@ mod portable {
     }
 
     /// Makes the calling thread run `leave` when it ends; `false` when it is past that.
-    pub(crate) fn arm(leave: &'static fn()) -> bool {
+    pub(crate) fn arm(leave: extern "C" fn()) -> bool {
         GUARD.try_with(|guard| guard.0.set(Some(leave))).is_ok()
     }
 }

@@ -220,9 +220,7 @@ impl Local {
     #[inline(never)]
     fn claim(&self, threshold: usize) {
         self.stage.set(Stage::Outside);
-        let claimed = exit::arm(&LEAVE)
-            .then(|| ACCOUNT.claim(threshold))
-            .flatten();
+        let claimed = exit::arm(leave).then(|| ACCOUNT.claim(threshold)).flatten();
         if let Some((shard, room)) = claimed {
             self.shard.set(shard);
             self.room.set(room);
@@ -237,11 +235,9 @@ impl Local {
     }
 }
 
-/// What a thread that has a shard does when it ends.
-static LEAVE: fn() = leave;
-
-/// Hands the calling thread's shard back; what it still does is counted outside.
-fn leave() {
+/// Hands the calling thread's shard back; what it still does is counted outside. In the C ABI, since a call
+/// through a pointer could otherwise unwind for all the compiler knows.
+extern "C" fn leave() {
     LOCAL.with(|local| {
         let Some(shard) = local.owned() else { return };
         local.stage.set(Stage::Outside);
