@@ -7,8 +7,10 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::{Barrier, Mutex, PoisonError};
+use std::thread;
 
 use tally_alloc::{Batched, Exact, HardLimitError, TallyAlloc, heap};
 
@@ -17,24 +19,25 @@ static EXACT: TallyAlloc<System, Exact> = TallyAlloc::new(System);
 
 type Allocator = &'static (dyn GlobalAlloc + Sync);
 
-/// A test's turn with the account; the limit is gone afterwards, whatever happened.
-struct Turn {
-    _held: MutexGuard<'static, ()>,
-}
-
-impl Turn {
-    fn take() -> Self {
-        static TURN: Mutex<()> = Mutex::new(());
-        let held = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        heap().flush();
-        Self { _held: held }
+/// Gives `test` its turn with the account, on a thread of its own that has ended before the next turn: until a
+/// thread has ended, its threshold is in the error bound, and a limit has to leave place for it. The hard limit
+/// is gone afterwards, whatever happened.
+fn in_turn(test: impl FnOnce() + Send) {
+    struct Unlimited;
+    impl Drop for Unlimited {
+        fn drop(&mut self) {
+            heap().clear_hard_limit();
+        }
     }
-}
 
-impl Drop for Turn {
-    fn drop(&mut self) {
-        heap().clear_hard_limit();
-    }
+    static TURN: Mutex<()> = Mutex::new(());
+    let _held = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let _unlimited = Unlimited;
+    thread::scope(|scope| {
+        // Joined by hand: the scope waits for its threads' closures only, not for their ends.
+        let ended = scope.spawn(test).join();
+        ended.unwrap_or_else(|panic| resume_unwind(panic));
+    });
 }
 
 fn layout(bytes: usize) -> Layout {
@@ -59,91 +62,95 @@ fn free(allocator: Allocator, block: usize, bytes: usize) {
 
 #[test]
 fn exact_counting_meets_the_limit_to_the_byte() {
-    let _turn = Turn::take();
-    // Bring the thread under exact counting first, so that nothing is held back.
-    let first = allocate(&EXACT, 1).expect("no limit yet");
-    free(&EXACT, first, 1);
-    let start = live();
-    heap()
-        .set_hard_limit(start + 1000)
-        .expect("above what is live");
-    let most = allocate(&EXACT, 1000).expect("fits to the byte");
-    assert_eq!(allocate(&EXACT, 1), None, "one byte more is refused");
-    assert_eq!(live(), start + 1000, "a refusal counts nothing");
-    free(&EXACT, most, 1000);
-    let again = allocate(&EXACT, 1000).expect("fits again after the free");
-    free(&EXACT, again, 1000);
-    assert_eq!(live(), start);
+    in_turn(|| {
+        // Bring the thread under exact counting first, so that nothing is held back.
+        let first = allocate(&EXACT, 1).expect("no limit yet");
+        free(&EXACT, first, 1);
+        let start = live();
+        heap()
+            .set_hard_limit(start + 1000)
+            .expect("above what is live");
+        let most = allocate(&EXACT, 1000).expect("fits to the byte");
+        assert_eq!(allocate(&EXACT, 1), None, "one byte more is refused");
+        assert_eq!(live(), start + 1000, "a refusal counts nothing");
+        free(&EXACT, most, 1000);
+        let again = allocate(&EXACT, 1000).expect("fits again after the free");
+        free(&EXACT, again, 1000);
+        assert_eq!(live(), start);
+    });
 }
 
 #[test]
 fn a_refusal_leaves_the_rest_of_the_program_as_it_was() {
     for allocator in [&BATCHED as Allocator, &EXACT] {
-        let _turn = Turn::take();
-        let start = live();
-        heap()
-            .set_hard_limit(start + (4 << 20))
-            .expect("above what is live");
-        let before = heap().totals();
-        for huge in [5 << 20, isize::MAX as usize - 64] {
-            assert_eq!(allocate(allocator, huge), None, "{huge} bytes are refused");
-        }
-        assert_eq!(heap().totals(), before, "refusals count nothing");
-        let small = allocate(allocator, 100_000).expect("a small request goes on");
-        // SAFETY: allocated above with this layout.
-        let refused = unsafe { allocator.realloc(small as *mut u8, layout(100_000), 5 << 20) };
-        assert!(refused.is_null(), "growing past the limit is refused");
-        assert_eq!(live(), start + 100_000, "and the block is what it was");
-        // SAFETY: the same.
-        let grown = unsafe { allocator.realloc(small as *mut u8, layout(100_000), 200_000) };
-        assert!(!grown.is_null(), "growing within it is not");
-        free(allocator, grown as usize, 200_000);
-        assert_eq!(live(), start);
+        in_turn(|| {
+            let start = live();
+            heap()
+                .set_hard_limit(start + (4 << 20))
+                .expect("above what is live");
+            let before = heap().totals();
+            for huge in [5 << 20, isize::MAX as usize - 64] {
+                assert_eq!(allocate(allocator, huge), None, "{huge} bytes are refused");
+            }
+            assert_eq!(heap().totals(), before, "refusals count nothing");
+            let small = allocate(allocator, 100_000).expect("a small request goes on");
+            // SAFETY: allocated above with this layout.
+            let refused = unsafe { allocator.realloc(small as *mut u8, layout(100_000), 5 << 20) };
+            assert!(refused.is_null(), "growing past the limit is refused");
+            assert_eq!(live(), start + 100_000, "and the block is what it was");
+            // SAFETY: the same.
+            let grown = unsafe { allocator.realloc(small as *mut u8, layout(100_000), 200_000) };
+            assert!(!grown.is_null(), "growing within it is not");
+            free(allocator, grown as usize, 200_000);
+            assert_eq!(live(), start);
+        });
     }
 }
 
 #[test]
 fn a_limit_below_what_may_be_live_is_an_error_and_changes_nothing() {
-    let _turn = Turn::take();
-    let block = allocate(&BATCHED, 1 << 20).expect("no limit yet");
-    let refused = heap().set_hard_limit(1 << 19);
-    assert!(
-        matches!(refused, Err(HardLimitError::BelowLive { requested, least, .. })
-            if requested == 1 << 19 && least >= 1 << 20),
-        "{refused:?}"
-    );
-    assert_eq!(heap().hard_limit(), None);
-    heap().set_hard_limit(8 << 20).expect("above what is live");
-    assert!(heap().set_hard_limit(0).is_err());
-    assert_eq!(
-        heap().hard_limit(),
-        Some(8 << 20),
-        "the limit that stood goes on"
-    );
-    free(&BATCHED, block, 1 << 20);
+    in_turn(|| {
+        let block = allocate(&BATCHED, 1 << 20).expect("no limit yet");
+        let refused = heap().set_hard_limit(1 << 19);
+        assert!(
+            matches!(refused, Err(HardLimitError::BelowLive { requested, least, .. })
+                if requested == 1 << 19 && least >= 1 << 20),
+            "{refused:?}"
+        );
+        assert_eq!(heap().hard_limit(), None);
+        heap().set_hard_limit(8 << 20).expect("above what is live");
+        assert!(heap().set_hard_limit(0).is_err());
+        assert_eq!(
+            heap().hard_limit(),
+            Some(8 << 20),
+            "the limit that stood goes on"
+        );
+        free(&BATCHED, block, 1 << 20);
+    });
 }
 
 #[test]
 fn nothing_is_refused_earlier_than_documented() {
     for allocator in [&BATCHED as Allocator, &EXACT] {
-        let _turn = Turn::take();
-        let limit = live() + (2 << 20);
-        heap().set_hard_limit(limit).expect("above what is live");
-        let mut blocks = Vec::new();
-        while let Some(block) = allocate(allocator, 1000) {
-            blocks.push(block);
-            assert!(live() <= limit, "{} bytes live under {limit}", live());
-        }
-        let margin = 2 * heap().error_bound();
-        assert!(
-            live() + 1000 + margin > limit,
-            "refused at {} of {limit} with an error bound of {}",
-            live(),
-            margin / 2
-        );
-        for block in blocks {
-            free(allocator, block, 1000);
-        }
+        in_turn(|| {
+            let limit = live() + (2 << 20);
+            heap().set_hard_limit(limit).expect("above what is live");
+            let mut blocks = Vec::new();
+            while let Some(block) = allocate(allocator, 1000) {
+                blocks.push(block);
+                assert!(live() <= limit, "{} bytes live under {limit}", live());
+            }
+            let margin = 2 * heap().error_bound();
+            assert!(
+                live() + 1000 + margin > limit,
+                "refused at {} of {limit} with an error bound of {}",
+                live(),
+                margin / 2
+            );
+            for block in blocks {
+                free(allocator, block, 1000);
+            }
+        });
     }
 }
 
@@ -151,71 +158,72 @@ fn nothing_is_refused_earlier_than_documented() {
 /// a reader takes exact sums all along.
 fn sixty_four_threads_keep_the_limit(allocator: Allocator) {
     const THREADS: usize = 64;
-    let _turn = Turn::take();
-    let start = live();
-    let limit = start + (8 << 20);
-    heap().set_hard_limit(limit).expect("above what is live");
-    let done = AtomicBool::new(false);
-    let begin = Barrier::new(THREADS);
-    let refusals: usize = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
-            let mut highest = 0;
-            while !done.load(Relaxed) {
-                // Live at some moment of the sum, at the least: see what is freed meanwhile.
-                let before = heap().totals();
-                let after = heap().totals();
-                let freed = (after - before).bytes_deallocated;
-                highest = highest.max(after.live_bytes().saturating_sub(freed));
-            }
-            highest
-        });
-        let workers: Vec<_> = (0..THREADS)
-            .map(|seed| {
-                let begin = &begin;
-                scope.spawn(move || {
-                    begin.wait();
-                    let mut state = seed as u64 + 1;
-                    let mut refused = 0;
-                    let mut blocks: Vec<(usize, usize)> = Vec::new();
-                    for _ in 0..1500 {
-                        state = state
-                            .wrapping_mul(6_364_136_223_846_793_005)
-                            .wrapping_add(1);
-                        let bytes = 1 + (state >> 33) as usize % (1 << (4 + (state >> 60)));
-                        match allocate(allocator, bytes) {
-                            Some(block) => blocks.push((block, bytes)),
-                            None => {
-                                refused += 1;
-                                for (block, bytes) in blocks.drain(blocks.len() / 2..) {
-                                    free(allocator, block, bytes);
+    in_turn(|| {
+        let start = live();
+        let limit = start + (8 << 20);
+        heap().set_hard_limit(limit).expect("above what is live");
+        let done = AtomicBool::new(false);
+        let begin = Barrier::new(THREADS);
+        let refusals: usize = thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut highest = 0;
+                while !done.load(Relaxed) {
+                    // Live at some moment of the sum, at the least: see what is freed meanwhile.
+                    let before = heap().totals();
+                    let after = heap().totals();
+                    let freed = (after - before).bytes_deallocated;
+                    highest = highest.max(after.live_bytes().saturating_sub(freed));
+                }
+                highest
+            });
+            let workers: Vec<_> = (0..THREADS)
+                .map(|seed| {
+                    let begin = &begin;
+                    scope.spawn(move || {
+                        begin.wait();
+                        let mut state = seed as u64 + 1;
+                        let mut refused = 0;
+                        let mut blocks: Vec<(usize, usize)> = Vec::new();
+                        for _ in 0..1500 {
+                            state = state
+                                .wrapping_mul(6_364_136_223_846_793_005)
+                                .wrapping_add(1);
+                            let bytes = 1 + (state >> 33) as usize % (1 << (4 + (state >> 60)));
+                            match allocate(allocator, bytes) {
+                                Some(block) => blocks.push((block, bytes)),
+                                None => {
+                                    refused += 1;
+                                    for (block, bytes) in blocks.drain(blocks.len() / 2..) {
+                                        free(allocator, block, bytes);
+                                    }
                                 }
                             }
                         }
-                    }
-                    for (block, bytes) in blocks {
-                        free(allocator, block, bytes);
-                    }
-                    heap().flush();
-                    refused
+                        for (block, bytes) in blocks {
+                            free(allocator, block, bytes);
+                        }
+                        heap().flush();
+                        refused
+                    })
                 })
-            })
-            .collect();
-        let refusals = workers
-            .into_iter()
-            .map(|worker| worker.join().unwrap())
-            .sum();
-        done.store(true, Relaxed);
-        let highest = reader.join().unwrap();
-        assert!(highest <= limit, "{highest} bytes were live under {limit}");
-        refusals
+                .collect();
+            let refusals = workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap())
+                .sum();
+            done.store(true, Relaxed);
+            let highest = reader.join().unwrap();
+            assert!(highest <= limit, "{highest} bytes were live under {limit}");
+            refusals
+        });
+        assert!(refusals > 0, "the threads came up against the limit");
+        assert!(
+            heap().peak_bytes() <= limit,
+            "{} at the peak",
+            heap().peak_bytes()
+        );
+        assert_eq!(live(), start, "everything was freed");
     });
-    assert!(refusals > 0, "the threads came up against the limit");
-    assert!(
-        heap().peak_bytes() <= limit,
-        "{} at the peak",
-        heap().peak_bytes()
-    );
-    assert_eq!(live(), start, "everything was freed");
 }
 
 #[test]
