@@ -168,11 +168,12 @@ fn sixty_four_threads_keep_the_limit(allocator: Allocator) {
             let reader = scope.spawn(|| {
                 let mut highest = 0;
                 while !done.load(Relaxed) {
-                    // Live at some moment of the sum, at the least: see what is freed meanwhile.
-                    let before = heap().totals();
-                    let after = heap().totals();
-                    let freed = (after - before).bytes_deallocated;
-                    highest = highest.max(after.live_bytes().saturating_sub(freed));
+                    // What was allocated up to the first sum, less all that was freed up to the second, was
+                    // live between the two.
+                    let first = heap().totals();
+                    let second = heap().totals();
+                    let freed = (second - first).bytes_deallocated;
+                    highest = highest.max(first.live_bytes().saturating_sub(freed));
                 }
                 highest
             });
