@@ -126,26 +126,38 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
         block
     }
 
-    /// The slow path of a request: asks for leave under a hard limit, calls the inner method, and looks.
-    #[inline(always)]
-    fn look_and_call(
+    /// The slow path of a request under a hard limit: asks for leave first.
+    #[cold]
+    #[inline(never)]
+    fn ask_and_call(
         operation: Operation,
         bytes: usize,
         inner: impl FnOnce() -> *mut u8,
     ) -> *mut u8 {
         let exact = M::PUBLISHES_EVERY_OPERATION;
         let admission = local::admit(exact, operation, bytes);
-        let block = if admission == Admission::Refused {
-            ptr::null_mut()
-        } else {
-            inner()
-        };
+        if admission == Admission::Refused {
+            local::close_room();
+            return ptr::null_mut();
+        }
+        let block = inner();
         match (admission, block.is_null()) {
             (Admission::Reserved, true) => local::cancel(exact, bytes),
             (Admission::Reserved, false) => local::count_reserved(exact, operation, bytes),
-            (_, true) => local::close_room(),
-            (_, false) if exact => local::count_exact(operation, bytes),
-            (_, false) => local::look(operation, bytes),
+            _ => return Self::look(block, operation, bytes),
+        }
+        block
+    }
+
+    /// Counts an operation that had no room, if the inner call gave a block.
+    #[inline(always)]
+    fn look(block: *mut u8, operation: Operation, bytes: usize) -> *mut u8 {
+        if block.is_null() {
+            local::close_room();
+        } else if M::PUBLISHES_EVERY_OPERATION {
+            local::count_exact(operation, bytes);
+        } else {
+            local::look(operation, bytes);
         }
         block
     }
@@ -159,7 +171,7 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
     #[inline(never)]
     unsafe fn alloc_slowly(&self, layout: Layout, zeroed: bool) -> *mut u8 {
         let (operation, bytes) = (Operation::Allocate, layout.size());
-        let inner = || {
+        let inner = move || {
             if zeroed {
                 // SAFETY: the caller's obligations are the inner method's.
                 unsafe { self.inner.alloc_zeroed(layout) }
@@ -168,10 +180,15 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
                 unsafe { self.inner.alloc(layout) }
             }
         };
-        if !is_plain(layout) && Self::has_room(operation, bytes) {
-            return Self::count(inner(), operation, bytes);
+        let has_room = !is_plain(layout) && Self::has_room(operation, bytes);
+        if !has_room && local::is_limited() {
+            return Self::ask_and_call(operation, bytes, inner);
         }
-        Self::look_and_call(operation, bytes, inner)
+        let block = inner();
+        if has_room {
+            return Self::count(block, operation, bytes);
+        }
+        Self::look(block, operation, bytes)
     }
 
     /// The slow path of a reallocation.
@@ -183,10 +200,14 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
     #[inline(never)]
     unsafe fn look_and_realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let (operation, bytes) = Operation::resize(layout.size(), new_size);
-        Self::look_and_call(operation, bytes, || {
-            // SAFETY: the caller's obligations are the inner method's.
-            unsafe { self.inner.realloc(block, layout, new_size) }
-        })
+        let inner = move || {
+            // SAFETY: the caller's obligations are the same.
+            unsafe { self.inner_realloc(block, layout, new_size) }
+        };
+        if local::is_limited() {
+            return Self::ask_and_call(operation, bytes, inner);
+        }
+        Self::look(inner(), operation, bytes)
     }
 
     /// The fast path of a reallocation in one direction.

@@ -3,19 +3,24 @@
 //! # Publishing
 //!
 //! Threads count into their shards and add what is pending to the shared totals once
-//! it amounts to a threshold, with one `fetch_add`; that cache line is the only one
-//! that several threads write to. Four things make a shard publish when its slow
-//! path looks ([`Ledger::settle`]):
+//! it amounts to a threshold, bytes with one `fetch_add` and blocks with another; that cache line is the
+//! only one that several threads write to. When a shard's slow path looks ([`Ledger::settle`]), *bytes* are due
+//! when
 //!
-//! * pending bytes amount to the threshold, in either direction;
+//! * what is pending amounts to the threshold, in either direction;
 //! * the operation itself was of the threshold or more, so that a large block is never
 //!   held back by a small debt in the other direction;
-//! * pending blocks amount to a sixteenth of the threshold (no allocator hands out less
-//!   than 16 bytes, so blocks alone never make a shard publish more often than bytes
-//!   do, unless it trades few large blocks for many small ones);
 //! * the operation was small and pending bytes are past three quarters of the threshold. Nothing
 //!   would be due yet, but the room left on that side would be used up again at once: a loop that
 //!   frees what it allocates would look every few operations for as long as it runs.
+//!
+//! and *blocks* when
+//!
+//! * what is pending amounts to a sixteenth of the threshold (no allocator hands out less
+//!   than 16 bytes, so blocks alone never make a shard publish more often than bytes
+//!   do, unless it trades few large blocks for many small ones);
+//! * bytes are, and a trigger watches blocks. Otherwise they wait for their own turn, and a large block
+//!   is published with one `fetch_add`, not two for a total that nobody reads.
 //!
 //! The shard's own state is settled before the shared totals change, so whatever the
 //! publish sets off finds nothing left to publish twice.
@@ -54,21 +59,8 @@ use crate::room::Room;
 use crate::shard::Shard;
 use crate::sum::Sum;
 use crate::sync::{Mutex, const_fn};
-use crate::terms::Terms;
+use crate::terms::{Terms, Watched};
 use crate::watermark::{Evidence, Measure, Watermark};
-
-/// Pending blocks at which a shard under `threshold` publishes.
-const fn block_threshold(threshold: usize) -> usize {
-    if threshold < 16 { 1 } else { threshold / 16 }
-}
-
-/// Returns whether `pending` bytes leave so little room on one side that operations like the last, of
-/// `bytes`, would look far more often than they have to. Blocks of a quarter of the threshold and more look every
-/// few operations in any case.
-const fn is_crowded(pending: isize, bytes: usize, threshold: usize) -> bool {
-    let quarter = threshold / 4;
-    bytes < quarter && pending.unsigned_abs() > threshold.wrapping_sub(quarter)
-}
 
 /// Watermarks in a slab: enough for a soft and a hard limit on bytes and on blocks.
 const WATERMARKS: usize = if cfg!(loom) { 1 } else { 4 };
@@ -150,27 +142,55 @@ impl Ledger {
         attention
     }
 
-    /// Looks at a shard after an operation of `bytes` that found no room: publishes if something is
-    /// due, and makes room under the present threshold.
-    pub(crate) fn settle(&self, shard: &Shard, bytes: usize) -> (Room, Attention) {
+    /// Looks at a shard after an operation of `bytes` that found no room: has room made under the present threshold,
+    /// and publishes what is due.
+    #[inline(always)]
+    pub(crate) fn settle(
+        &self,
+        shard: &Shard,
+        bytes: usize,
+        make_room: impl Fn(Room),
+    ) -> Attention {
+        let threshold = shard.threshold();
+        if threshold != self.terms.threshold() || self.terms.hard_limit() != usize::MAX {
+            let (room, attention) = self.settle_anew(shard, bytes);
+            make_room(room);
+            return attention;
+        }
+        let (due, left) = self.due(shard, bytes, threshold);
+        make_room(Room::around(left, threshold));
+        self.publish_due(shard, due)
+    }
+
+    /// Does the same under a threshold that is another than before, or may have to be for the hard limit's sake.
+    #[cold]
+    #[inline(never)]
+    fn settle_anew(&self, shard: &Shard, bytes: usize) -> (Room, Attention) {
         let before = shard.threshold();
         let threshold = self.widen_to(self.terms.threshold(), before);
-        let net = shard.net();
-        let pending = net - shard.published();
-        let due = pending.bytes.unsigned_abs() >= threshold
-            || bytes >= threshold
-            || pending.blocks.unsigned_abs() >= block_threshold(threshold)
-            || is_crowded(pending.bytes, bytes, threshold);
-        let (left, attention) = if due {
-            (0, self.publish_pending(shard, net, pending))
-        } else {
-            (
-                pending.bytes,
-                Attention::if_any(self.terms.is_traffic_watched()),
-            )
-        };
+        let (due, left) = self.due(shard, bytes, threshold);
+        let attention = self.publish_due(shard, due);
         self.narrow_to(shard, threshold, before);
         (Room::around(left, threshold), attention)
+    }
+
+    /// Returns what of a shard's pending bytes and blocks is to be published when an operation of `bytes` has looked,
+    /// and the pending bytes that are left.
+    #[inline(always)]
+    fn due(&self, shard: &Shard, bytes: usize, threshold: usize) -> (Net, isize) {
+        let pending = shard.net() - shard.published();
+        let held_back = threshold.wrapping_sub(1);
+        let quarter = held_back / 4;
+        let crowded = if bytes < quarter { quarter } else { 0 };
+        let bytes_due =
+            bytes > held_back || pending.bytes.unsigned_abs() > held_back.wrapping_sub(crowded);
+        let blocks_due = pending.blocks.unsigned_abs() > held_back / 16
+            || bytes_due && self.terms.watched().blocks();
+        let due = Net {
+            bytes: if bytes_due { pending.bytes } else { 0 },
+            blocks: if blocks_due { pending.blocks } else { 0 },
+        };
+        (due, pending.bytes.wrapping_sub(due.bytes))
     }
 
     /// Publishes what is pending, and makes room under the present threshold.
@@ -209,20 +229,24 @@ impl Ledger {
     }
 
     /// Publishes everything pending.
-    #[inline]
     pub(crate) fn publish(&self, shard: &Shard) -> Attention {
-        let net = shard.net();
-        self.publish_pending(shard, net, net - shard.published())
+        self.publish_due(shard, shard.net() - shard.published())
     }
 
-    #[inline]
-    fn publish_pending(&self, shard: &Shard, net: Net, pending: Net) -> Attention {
-        if pending == Net::default() {
-            return Attention::if_any(self.terms.is_traffic_watched());
+    #[inline(always)]
+    fn publish_due(&self, shard: &Shard, due: Net) -> Attention {
+        if due == Net::default() {
+            return Attention::if_any(self.terms.watched().traffic());
         }
-        shard.note_published(net);
+        self.publish_part(shard, due)
+    }
+
+    /// Adds a part of what is pending to the totals.
+    #[inline(never)]
+    fn publish_part(&self, shard: &Shard, part: Net) -> Attention {
+        shard.note_published(shard.published() + part);
         shard.note_publish();
-        self.add(pending)
+        self.add(part)
     }
 
     /// Notes what the owner of a shard under exact counting has not kept up: everything is published.
@@ -336,15 +360,18 @@ impl Ledger {
     pub(crate) fn refresh_marks(&self) {
         let _watching = self.watching.lock();
         let mut lowest = [usize::MAX; 2];
-        let mut traffic = false;
+        let (mut blocks, mut traffic) = (false, false);
         for armed in self.watermarks.used().filter_map(Watermark::armed) {
             match armed.measure {
                 Measure::LiveBytes => lowest[0] = lowest[0].min(armed.limit),
-                Measure::LiveBlocks => lowest[1] = lowest[1].min(armed.limit),
+                Measure::LiveBlocks => {
+                    lowest[1] = lowest[1].min(armed.limit);
+                    blocks = true;
+                }
                 Measure::AllocatedBytes => traffic = true,
             }
         }
-        self.terms.set_traffic_watched(traffic);
+        self.terms.set_watched(Watched::new(blocks, traffic));
         self.published.set_marks(lowest[0], lowest[1], traffic);
     }
 }

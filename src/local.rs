@@ -6,7 +6,8 @@
 //! | stage | shard | room | what an operation does |
 //! | --- | --- | --- | --- |
 //! | `New` | [`NOBODY`] | none | claims a shard, then counts there |
-//! | `Counting` | one | some, or looks | counts there |
+//! | `Batched` | one | some, or looks | counts there |
+//! | `Exact` | one, under a threshold of one | none | counts there and publishes it |
 //! | `Outside` | [`NOBODY`] | none | counts into the account's shared shard: the thread is claiming its own and something in there allocates, or it has handed its own back |
 //!
 //! None of this has a destructor, so it can be read as long as the thread runs any code at all. A
@@ -36,18 +37,17 @@ pub(crate) static ACCOUNT: Account = Account::new();
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     New,
-    Counting,
+    Batched,
+    Exact,
     Outside,
 }
 
 struct Local {
     /// Room in the shard; none unless there is a shard and the thread counts in batches.
     room: Room,
-    /// The thread's shard in the stage `Counting`, else `NOBODY`.
+    /// The thread's shard in the stages `Batched` and `Exact`, else `NOBODY`.
     shard: Cell<&'static Shard>,
     stage: Cell<Stage>,
-    /// The thread's shard is under exact counting: a threshold of one, and no room.
-    exact: Cell<bool>,
 }
 
 /// Stands where a thread has no shard, so that the fast path need not ask: it counts only where it
@@ -60,7 +60,6 @@ thread_local! {
             room: Room::none(),
             shard: Cell::new(&NOBODY),
             stage: Cell::new(Stage::New),
-            exact: Cell::new(false),
         }
     };
 }
@@ -86,24 +85,26 @@ pub(crate) fn close_room() {
     LOCAL.with(|local| local.room.set(Room::none()));
 }
 
-/// Counts an operation for which there was no room, and publishes if enough is pending.
+/// Counts an operation for which there was no room, and publishes what is due.
 #[cold]
-#[inline(never)]
+#[inline(always)]
 pub(crate) fn look(operation: Operation, bytes: usize) {
-    LOCAL.with(|local| match local.enter_batched() {
-        Some(shard) => {
+    LOCAL.with(|local| {
+        if local.stage.get() == Stage::Batched {
+            let shard = local.shard.get();
             shard.count(operation, bytes);
-            local.adopt(ACCOUNT.ledger.settle(shard, bytes));
+            local.settle(shard, bytes);
+        } else {
+            local.look_first(operation, bytes);
         }
-        None => local.count_outside(operation, bytes),
     });
 }
 
 /// Counts an operation and publishes it at once.
 #[inline(always)]
 pub(crate) fn count_exact(operation: Operation, bytes: usize) {
-    let (exact, shard) = LOCAL.with(|local| (local.exact.get(), local.shard.get()));
-    if exact {
+    let (stage, shard) = LOCAL.with(|local| (local.stage.get(), local.shard.get()));
+    if stage == Stage::Exact {
         ACCOUNT.attend(ACCOUNT.ledger.publish_one(shard, operation, bytes));
     } else {
         first_exact(operation, bytes);
@@ -153,7 +154,7 @@ pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize) {
             Some(shard) if exact => ACCOUNT.attend(ledger.count_reserved(shard, operation, bytes)),
             Some(shard) => {
                 shard.count(operation, bytes);
-                local.adopt(ledger.settle(shard, 0));
+                local.settle(shard, 0);
                 ACCOUNT.attend(ledger.show_reserved());
             }
             None => ACCOUNT.count_reserved_outside(operation, bytes),
@@ -166,7 +167,7 @@ pub(crate) fn cancel(exact: bool, bytes: usize) {
     LOCAL.with(|local| match local.owned().filter(|_| !exact) {
         Some(shard) => {
             ACCOUNT.ledger.cancel_batched(shard, bytes);
-            local.adopt(ACCOUNT.ledger.settle(shard, 0));
+            local.settle(shard, 0);
         }
         None => ACCOUNT.ledger.cancel_exact(bytes),
     });
@@ -179,11 +180,33 @@ impl Local {
         ACCOUNT.attend(attention);
     }
 
+    /// Looks at the thread's shard, after an operation of `bytes` was counted there.
+    #[inline(never)]
+    fn settle(&self, shard: &'static Shard, bytes: usize) {
+        ACCOUNT.attend(
+            ACCOUNT
+                .ledger
+                .settle(shard, bytes, |room| self.room.set(room)),
+        );
+    }
+
+    /// The thread's first operation in batches, or the first since one in exact counting, or one outside.
+    #[cold]
+    #[inline(never)]
+    fn look_first(&self, operation: Operation, bytes: usize) {
+        match self.enter_batched() {
+            Some(shard) => {
+                shard.count(operation, bytes);
+                self.settle(shard, bytes);
+            }
+            None => self.count_outside(operation, bytes),
+        }
+    }
+
     /// Returns the thread's shard, counting in batches.
-    #[inline]
     fn enter_batched(&self) -> Option<&'static Shard> {
         let shard = self.enter(|| ACCOUNT.ledger.terms.threshold())?;
-        if self.exact.replace(false) {
+        if self.stage.replace(Stage::Batched) == Stage::Exact {
             Ledger::note_all_published(shard);
         }
         Some(shard)
@@ -193,7 +216,7 @@ impl Local {
     /// error bound, and without room.
     fn enter_exact(&self) -> Option<&'static Shard> {
         let shard = self.enter(|| 1)?;
-        if !self.exact.replace(true) {
+        if self.stage.replace(Stage::Exact) == Stage::Batched {
             self.adopt((Room::none(), ACCOUNT.ledger.tighten(shard)));
         }
         Some(shard)
@@ -224,14 +247,14 @@ impl Local {
         if let Some((shard, room)) = claimed {
             self.shard.set(shard);
             self.room.set(room);
-            self.stage.set(Stage::Counting);
+            self.stage.set(Stage::Batched);
         } else {
             self.stage.set(Stage::New);
         }
     }
 
     fn owned(&self) -> Option<&'static Shard> {
-        (self.stage.get() == Stage::Counting).then(|| self.shard.get())
+        matches!(self.stage.get(), Stage::Batched | Stage::Exact).then(|| self.shard.get())
     }
 }
 
@@ -240,10 +263,9 @@ impl Local {
 extern "C" fn leave() {
     LOCAL.with(|local| {
         let Some(shard) = local.owned() else { return };
-        local.stage.set(Stage::Outside);
         local.room.set(Room::none());
         local.shard.set(&NOBODY);
-        if local.exact.replace(false) {
+        if local.stage.replace(Stage::Outside) == Stage::Exact {
             Ledger::note_all_published(shard);
         }
         ACCOUNT.release(shard);
@@ -254,8 +276,8 @@ extern "C" fn leave() {
 pub(crate) fn flush() {
     LOCAL.with(|local| {
         // Exact counting has nothing pending, and keeps to its own threshold.
-        if let Some(shard) = local.owned().filter(|_| !local.exact.get()) {
-            local.adopt(ACCOUNT.ledger.flush(shard));
+        if local.stage.get() == Stage::Batched {
+            local.adopt(ACCOUNT.ledger.flush(local.shard.get()));
         }
     });
 }

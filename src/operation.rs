@@ -1,6 +1,6 @@
 //! An operation on a block, and what it does to a total.
 
-use std::ops::Sub;
+use std::ops::{Add, Sub};
 
 /// What happened to a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,19 @@ impl Net {
 }
 
 /// Wraps, as the counters do that it is made of.
+impl Add for Net {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, more: Self) -> Self {
+        Self {
+            bytes: self.bytes.wrapping_add(more.bytes),
+            blocks: self.blocks.wrapping_add(more.blocks),
+        }
+    }
+}
+
+/// Wraps too.
 impl Sub for Net {
     type Output = Self;
 

@@ -97,7 +97,7 @@ impl Place {
         bytes: usize,
     ) -> Attention {
         self.shard.count(operation, bytes);
-        self.adopt(ledger.settle(&self.shard, bytes))
+        ledger.settle(&self.shard, bytes, |room| self.make_room(room))
     }
 
     /// Counts an operation and publishes it at once. Owner only, of a place under exact counting.

@@ -41,9 +41,33 @@ pub(crate) struct Terms {
     widenings: AtomicUsize,
     /// The live bytes that must not be exceeded; `usize::MAX` for no limit.
     hard_limit: AtomicUsize,
-    /// Not zero while a watermark measures what is allocated, which balanced traffic never publishes: then
-    /// every look has to consult. Written by triggers.
-    traffic_watched: AtomicUsize,
+    /// What triggers watch beside live bytes; see [`Watched`]. Written by triggers.
+    watched: AtomicUsize,
+}
+
+/// What the armed watermarks watch beside live bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watched(usize);
+
+impl Watched {
+    const BLOCKS: usize = 1;
+    const TRAFFIC: usize = 2;
+
+    pub(crate) fn new(blocks: bool, traffic: bool) -> Self {
+        Self(usize::from(blocks) * Self::BLOCKS | usize::from(traffic) * Self::TRAFFIC)
+    }
+
+    /// Live blocks: what is pending of them is published with the bytes.
+    #[inline]
+    pub(crate) fn blocks(self) -> bool {
+        self.0 & Self::BLOCKS != 0
+    }
+
+    /// What is allocated, which balanced traffic never publishes: every look has to consult.
+    #[inline]
+    pub(crate) fn traffic(self) -> bool {
+        self.0 & Self::TRAFFIC != 0
+    }
 }
 
 impl Terms {
@@ -54,15 +78,15 @@ impl Terms {
                 error_bound: AtomicUsize::new(0),
                 widenings: AtomicUsize::new(0),
                 hard_limit: AtomicUsize::new(usize::MAX),
-                traffic_watched: AtomicUsize::new(0),
+                watched: AtomicUsize::new(0),
             }
         }
     }
 
-    /// Returns whether every look has to consult.
+    /// Returns what is watched beside live bytes.
     #[inline]
-    pub(crate) fn is_traffic_watched(&self) -> bool {
-        self.traffic_watched.load(Relaxed) != 0
+    pub(crate) fn watched(&self) -> Watched {
+        Watched(self.watched.load(Relaxed))
     }
 
     /// Returns the threshold for shards that look from now on, in bytes, at least 1.
@@ -117,7 +141,7 @@ impl Terms {
         self.widenings.load(Acquire)
     }
 
-    pub(crate) fn set_traffic_watched(&self, watched: bool) {
-        self.traffic_watched.store(usize::from(watched), Relaxed);
+    pub(crate) fn set_watched(&self, watched: Watched) {
+        self.watched.store(watched.0, Relaxed);
     }
 }

@@ -46,7 +46,7 @@ const COUNTING: [(&str, &str); 3] = [
     ("one atomic", env!("CARGO_BIN_EXE_peer-one-atomic")),
 ];
 
-const LOOPS: [(&str, Operation, Form); 5] = [
+const LOOPS: [(&str, Operation, Form); 8] = [
     (
         "malloc + free of 64 B, inlined",
         Operation::Pair,
@@ -59,6 +59,17 @@ const LOOPS: [(&str, Operation, Form); 5] = [
     ),
     ("realloc, inlined", Operation::Realloc, Form::Inlined),
     ("realloc, called", Operation::Realloc, Form::Called),
+    (
+        "malloc + free of 16,383 B",
+        Operation::PairBelowThreshold,
+        Form::Called,
+    ),
+    (
+        "malloc + free of 16,384 B",
+        Operation::PairOfThreshold,
+        Form::Called,
+    ),
+    ("growth to 64 KiB", Operation::Growth, Form::Called),
     ("reading the live bytes", Operation::Read, Form::Inlined),
 ];
 

@@ -91,6 +91,13 @@ enum Command {
 pub enum Operation {
     /// 64 bytes allocated and freed.
     Pair,
+    /// A byte less than the default threshold allocated and freed: each time around, one of the two has no room
+    /// and looks.
+    PairBelowThreshold,
+    /// The default threshold allocated and freed: both are published.
+    PairOfThreshold,
+    /// A block grown from 64 bytes to 64 KiB by doubling, and freed.
+    Growth,
     /// A block resized.
     Realloc,
     /// The figure read that a safepoint would poll.
@@ -126,6 +133,10 @@ pub fn main(peer: &Peer) -> anyhow::Result<()> {
                 (Operation::Realloc, Form::Inlined) => (peer.inlined.reallocations)(times),
                 (Operation::Realloc, Form::Called) => count::reallocations(&Called, times),
                 (Operation::Read, _) => (peer.inlined.reads)(times),
+                // Slow paths are out of line in either form.
+                (Operation::PairBelowThreshold, _) => count::pairs_of::<16_383>(&Called, times),
+                (Operation::PairOfThreshold, _) => count::pairs_of::<16_384>(&Called, times),
+                (Operation::Growth, _) => count::growths(&Called, times),
             }
             Ok(())
         }

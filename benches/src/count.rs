@@ -38,18 +38,45 @@ unsafe impl GlobalAlloc for Called {
     }
 }
 
-const SMALL: Layout = Layout::new::<[u8; 64]>();
+const SMALL_BYTES: usize = 64;
+const SMALL: Layout = Layout::new::<[u8; SMALL_BYTES]>();
 /// As large as `SMALL` once an allocator has rounded both up, so that nothing but the call is counted.
 const LARGER: Layout = Layout::new::<[u8; 72]>();
 
 /// Allocates and frees 64 bytes, `count` times.
 #[inline(always)]
 pub fn pairs(allocator: &impl GlobalAlloc, count: usize) {
+    pairs_of::<SMALL_BYTES>(allocator, count);
+}
+
+/// Allocates and frees `BYTES`, `count` times.
+#[inline(always)]
+pub fn pairs_of<const BYTES: usize>(allocator: &impl GlobalAlloc, count: usize) {
+    let layout = Layout::new::<[u8; BYTES]>();
     for _ in 0..count {
+        // SAFETY: no size here is zero.
+        let block = black_box(unsafe { allocator.alloc(black_box(layout)) });
+        // SAFETY: from this allocator with the same layout; so little is not refused.
+        unsafe { allocator.dealloc(block, black_box(layout)) };
+    }
+}
+
+/// Allocates 64 bytes, doubles the block ten times, to 64 KiB, and frees it; all that `count` times.
+#[inline(always)]
+pub fn growths(allocator: &impl GlobalAlloc, count: usize) {
+    for _ in 0..count {
+        let mut layout = SMALL;
         // SAFETY: the size is not zero.
-        let block = black_box(unsafe { allocator.alloc(black_box(SMALL)) });
-        // SAFETY: from this allocator with the same layout; 64 bytes are not refused.
-        unsafe { allocator.dealloc(block, black_box(SMALL)) };
+        let mut block = black_box(unsafe { allocator.alloc(black_box(layout)) });
+        while layout.size() < 64 * 1024 {
+            let larger = 2 * layout.size();
+            // SAFETY: from this allocator with this layout; the size is not zero and not refused.
+            block = black_box(unsafe { allocator.realloc(block, black_box(layout), larger) });
+            // SAFETY: larger than a size that was valid with this alignment, and far below `isize::MAX`.
+            layout = unsafe { Layout::from_size_align_unchecked(larger, layout.align()) };
+        }
+        // SAFETY: from this allocator, and last of this layout.
+        unsafe { allocator.dealloc(block, black_box(layout)) };
     }
 }
 

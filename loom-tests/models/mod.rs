@@ -114,7 +114,10 @@ impl<'a> Owner<'a> {
         let fits = self.room.take(operation, bytes);
         self.shard.count(operation, bytes);
         if !fits {
-            self.take_room(self.ledger.settle(self.shard, bytes));
+            let attention = self
+                .ledger
+                .settle(self.shard, bytes, |room| self.room.set(room));
+            assert_eq!(attention, Attention::None);
         }
     }
 

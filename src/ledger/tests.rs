@@ -13,7 +13,7 @@ fn balanced_loop(pending: isize, bytes: usize, rounds: usize) -> (usize, usize) 
     } else {
         Operation::Allocate
     };
-    let mut room = ledger.admit(&shard, DEFAULT_THRESHOLD);
+    let room = ledger.admit(&shard, DEFAULT_THRESHOLD);
     shard.count(operation, pending.unsigned_abs());
     assert!(
         room.take(operation, pending.unsigned_abs()),
@@ -25,7 +25,8 @@ fn balanced_loop(pending: isize, bytes: usize, rounds: usize) -> (usize, usize) 
         shard.count(operation, bytes);
         if !fits {
             looks += 1;
-            room = ledger.settle(&shard, bytes).0;
+            let attention = ledger.settle(&shard, bytes, |anew| room.set(anew));
+            assert_eq!(attention, Attention::None, "nothing is watched");
         }
     }
     (looks, shard.publishes())
@@ -51,4 +52,58 @@ fn a_balanced_loop_looks_seldom_wherever_it_starts() {
 fn a_balanced_loop_of_blocks_just_under_the_threshold_does_not_publish() {
     let (looks, publishes) = balanced_loop(0, DEFAULT_THRESHOLD - 1, 10_000);
     assert_eq!(publishes, 0, "publishes, with {looks} looks");
+}
+
+/// Counts a block of `bytes` on a fresh shard and looks; returns the published bytes and blocks.
+fn publish_a_block_of(bytes: usize, watched: Option<Measure>) -> (usize, usize) {
+    let ledger = Ledger::new();
+    let shard = Shard::new();
+    ledger.admit(&shard, DEFAULT_THRESHOLD);
+    if let Some(measure) = watched {
+        let mark = ledger.claim_watermark().expect("the first of four");
+        ledger.arm(mark, measure, usize::MAX / 16, 0);
+    }
+    shard.count(Operation::Allocate, bytes);
+    let _far_from_the_limit = ledger.settle(&shard, bytes, |_| ());
+    let published = &ledger.published;
+    (published.live_bytes(), published.live_blocks())
+}
+
+#[test]
+fn blocks_are_published_with_the_bytes_only_while_a_trigger_watches_them() {
+    const LARGE: usize = DEFAULT_THRESHOLD;
+    assert_eq!(publish_a_block_of(LARGE, None), (LARGE, 0));
+    assert_eq!(
+        publish_a_block_of(LARGE, Some(Measure::LiveBytes)),
+        (LARGE, 0)
+    );
+    assert_eq!(
+        publish_a_block_of(LARGE, Some(Measure::LiveBlocks)),
+        (LARGE, 1)
+    );
+    assert_eq!(
+        publish_a_block_of(8, Some(Measure::LiveBlocks)),
+        (0, 0),
+        "nothing is due"
+    );
+}
+
+#[test]
+fn blocks_alone_are_published_when_a_sixteenth_of_the_threshold_is_pending() {
+    let ledger = Ledger::new();
+    let shard = Shard::new();
+    ledger.terms.set_threshold(64);
+    ledger.admit(&shard, 64);
+    for (blocks, published) in [(3, 0), (4, 4), (5, 4), (8, 8)] {
+        while shard.net().blocks < blocks {
+            shard.count(Operation::Allocate, 1);
+        }
+        assert_eq!(ledger.settle(&shard, 1, |_| ()), Attention::None);
+        assert_eq!(
+            ledger.published.live_blocks(),
+            published,
+            "of {blocks} blocks"
+        );
+    }
+    assert_eq!(ledger.published.live_bytes(), 0, "8 bytes are not due");
 }
