@@ -185,7 +185,7 @@ impl Ledger {
         let bytes_due =
             bytes > held_back || pending.bytes.unsigned_abs() > held_back.wrapping_sub(crowded);
         let blocks_due = pending.blocks.unsigned_abs() > held_back / 16
-            || bytes_due && self.terms.watched().blocks();
+            || (bytes_due && self.terms.watched().blocks());
         let due = Net {
             bytes: if bytes_due { pending.bytes } else { 0 },
             blocks: if blocks_due { pending.blocks } else { 0 },

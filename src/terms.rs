@@ -54,7 +54,7 @@ impl Watched {
     const TRAFFIC: usize = 2;
 
     pub(crate) fn new(blocks: bool, traffic: bool) -> Self {
-        Self(usize::from(blocks) * Self::BLOCKS | usize::from(traffic) * Self::TRAFFIC)
+        Self((usize::from(blocks) * Self::BLOCKS) | (usize::from(traffic) * Self::TRAFFIC))
     }
 
     /// Live blocks: what is pending of them is published with the bytes.
