@@ -126,9 +126,8 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
         block
     }
 
-    /// The slow path of a request under a hard limit: asks for leave first.
-    #[cold]
-    #[inline(never)]
+    /// A request that there may be a hard limit for: asks for leave, calls the inner method, and counts.
+    #[inline(always)]
     fn ask_and_call(
         operation: Operation,
         bytes: usize,
@@ -162,7 +161,41 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
         block
     }
 
-    /// Both kinds of allocation, where they are not plain or there is no room.
+    /// The slow path of a plain allocation: there is no room.
+    ///
+    /// # Safety
+    ///
+    /// As `GlobalAlloc::alloc`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn look_and_alloc(&self, layout: Layout) -> *mut u8 {
+        if local::is_limited() {
+            // SAFETY: the caller's obligations are the same.
+            return unsafe { self.alloc_slowly(layout, false) };
+        }
+        // SAFETY: the caller's obligations are the inner method's.
+        let block = unsafe { self.inner.alloc(layout) };
+        Self::look(block, Operation::Allocate, layout.size())
+    }
+
+    /// The slow path of a plain zeroed allocation.
+    ///
+    /// # Safety
+    ///
+    /// As `GlobalAlloc::alloc_zeroed`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn look_and_alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if local::is_limited() {
+            // SAFETY: the caller's obligations are the same.
+            return unsafe { self.alloc_slowly(layout, true) };
+        }
+        // SAFETY: the caller's obligations are the inner method's.
+        let block = unsafe { self.inner.alloc_zeroed(layout) };
+        Self::look(block, Operation::Allocate, layout.size())
+    }
+
+    /// Both kinds of allocation, where they are not plain or there is a hard limit.
     ///
     /// # Safety
     ///
@@ -171,7 +204,7 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
     #[inline(never)]
     unsafe fn alloc_slowly(&self, layout: Layout, zeroed: bool) -> *mut u8 {
         let (operation, bytes) = (Operation::Allocate, layout.size());
-        let inner = move || {
+        let inner = || {
             if zeroed {
                 // SAFETY: the caller's obligations are the inner method's.
                 unsafe { self.inner.alloc_zeroed(layout) }
@@ -180,18 +213,14 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
                 unsafe { self.inner.alloc(layout) }
             }
         };
-        let has_room = !is_plain(layout) && Self::has_room(operation, bytes);
-        if !has_room && local::is_limited() {
-            return Self::ask_and_call(operation, bytes, inner);
+        // A plain one has asked already.
+        if !is_plain(layout) && Self::has_room(operation, bytes) {
+            return Self::count(inner(), operation, bytes);
         }
-        let block = inner();
-        if has_room {
-            return Self::count(block, operation, bytes);
-        }
-        Self::look(block, operation, bytes)
+        Self::ask_and_call(operation, bytes, inner)
     }
 
-    /// The slow path of a reallocation.
+    /// The slow path of a reallocation: there is no room.
     ///
     /// # Safety
     ///
@@ -199,15 +228,29 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
     #[cold]
     #[inline(never)]
     unsafe fn look_and_realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if local::is_limited() {
+            // SAFETY: the caller's obligations are the same.
+            return unsafe { self.realloc_slowly(block, layout, new_size) };
+        }
         let (operation, bytes) = Operation::resize(layout.size(), new_size);
-        let inner = move || {
+        // SAFETY: the same.
+        let moved = unsafe { self.inner_realloc(block, layout, new_size) };
+        Self::look(moved, operation, bytes)
+    }
+
+    /// A reallocation under a hard limit.
+    ///
+    /// # Safety
+    ///
+    /// As `GlobalAlloc::realloc`.
+    #[cold]
+    #[inline(never)]
+    unsafe fn realloc_slowly(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        let (operation, bytes) = Operation::resize(layout.size(), new_size);
+        Self::ask_and_call(operation, bytes, || {
             // SAFETY: the caller's obligations are the same.
             unsafe { self.inner_realloc(block, layout, new_size) }
-        };
-        if local::is_limited() {
-            return Self::ask_and_call(operation, bytes, inner);
-        }
-        Self::look(inner(), operation, bytes)
+        })
     }
 
     /// The fast path of a reallocation in one direction.
@@ -275,9 +318,13 @@ unsafe impl<A: GlobalAlloc, M: Mode> GlobalAlloc for TallyAlloc<A, M> {
     #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let bytes = layout.size();
-        if !is_plain(layout) || !Self::has_room(Operation::Allocate, bytes) {
+        if !is_plain(layout) {
             // SAFETY: the caller's obligations are the same.
             return unsafe { self.alloc_slowly(layout, false) };
+        }
+        if !Self::has_room(Operation::Allocate, bytes) {
+            // SAFETY: the same.
+            return unsafe { self.look_and_alloc(layout) };
         }
         // SAFETY: the caller's obligations are the inner method's.
         let block = unsafe { self.inner.alloc(layout) };
@@ -287,9 +334,13 @@ unsafe impl<A: GlobalAlloc, M: Mode> GlobalAlloc for TallyAlloc<A, M> {
     #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let bytes = layout.size();
-        if !is_plain(layout) || !Self::has_room(Operation::Allocate, bytes) {
+        if !is_plain(layout) {
             // SAFETY: the caller's obligations are the same.
             return unsafe { self.alloc_slowly(layout, true) };
+        }
+        if !Self::has_room(Operation::Allocate, bytes) {
+            // SAFETY: the same.
+            return unsafe { self.look_and_alloc_zeroed(layout) };
         }
         // SAFETY: the caller's obligations are the inner method's.
         let block = unsafe { self.inner.alloc_zeroed(layout) };

@@ -9,7 +9,8 @@
 //!
 //! * what is pending amounts to the threshold, in either direction;
 //! * the operation itself was of the threshold or more, so that a large block is never
-//!   held back by a small debt in the other direction;
+//!   held back by a small debt in the other direction (a shorter path of its own,
+//!   [`Ledger::publish_large`]);
 //! * the operation was small and pending bytes are past three quarters of the threshold. Nothing
 //!   would be due yet, but the room left on that side would be used up again at once: a loop that
 //!   frees what it allocates would look every few operations for as long as it runs.
@@ -142,6 +143,26 @@ impl Ledger {
         attention
     }
 
+    /// Returns whether an operation of `bytes` that found no room is so large that all pending bytes are to be published
+    /// with it, whatever they come to ([`publish_large`](Self::publish_large)): there is room for all of the
+    /// threshold then.
+    #[inline(always)]
+    pub(crate) fn is_large(&self, shard: &Shard, bytes: usize) -> bool {
+        let threshold = shard.threshold();
+        // Under a new threshold the shard must look.
+        bytes >= threshold && threshold == self.terms.threshold()
+    }
+
+    /// Publishes all pending bytes, after an operation of the threshold or more.
+    #[inline(never)]
+    pub(crate) fn publish_large(&self, shard: &Shard) -> Attention {
+        let mut due = shard.net() - shard.published();
+        if !self.are_blocks_due(due.blocks, shard.threshold(), true) {
+            due.blocks = 0;
+        }
+        self.publish_part(shard, due)
+    }
+
     /// Looks at a shard after an operation of `bytes` that found no room: has room made under the present threshold,
     /// and publishes what is due.
     #[inline(always)]
@@ -184,13 +205,18 @@ impl Ledger {
         let crowded = if bytes < quarter { quarter } else { 0 };
         let bytes_due =
             bytes > held_back || pending.bytes.unsigned_abs() > held_back.wrapping_sub(crowded);
-        let blocks_due = pending.blocks.unsigned_abs() > held_back / 16
-            || (bytes_due && self.terms.watched().blocks());
+        let blocks_due = self.are_blocks_due(pending.blocks, threshold, bytes_due);
         let due = Net {
             bytes: if bytes_due { pending.bytes } else { 0 },
             blocks: if blocks_due { pending.blocks } else { 0 },
         };
         (due, pending.bytes.wrapping_sub(due.bytes))
+    }
+
+    #[inline(always)]
+    fn are_blocks_due(&self, pending: isize, threshold: usize, bytes_due: bool) -> bool {
+        pending.unsigned_abs() > threshold.wrapping_sub(1) / 16
+            || (bytes_due && self.terms.watched().blocks())
     }
 
     /// Publishes what is pending, and makes room under the present threshold.
@@ -242,7 +268,7 @@ impl Ledger {
     }
 
     /// Adds a part of what is pending to the totals.
-    #[inline(never)]
+    #[inline]
     fn publish_part(&self, shard: &Shard, part: Net) -> Attention {
         shard.note_published(shard.published() + part);
         shard.note_publish();

@@ -89,14 +89,37 @@ pub(crate) fn close_room() {
 #[cold]
 #[inline(always)]
 pub(crate) fn look(operation: Operation, bytes: usize) {
-    LOCAL.with(|local| {
-        if local.stage.get() == Stage::Batched {
-            let shard = local.shard.get();
+    let (stage, shard) = LOCAL.with(|local| (local.stage.get(), local.shard.get()));
+    if stage != Stage::Batched {
+        return look_first(operation, bytes);
+    }
+    shard.count(operation, bytes);
+    if ACCOUNT.ledger.is_large(shard, bytes) {
+        let room = Room::around(0, shard.threshold());
+        LOCAL.with(|local| local.room.set(room));
+        ACCOUNT.attend(ACCOUNT.ledger.publish_large(shard));
+    } else {
+        settle(shard, bytes);
+    }
+}
+
+/// Looks at the thread's shard, after an operation of `bytes` was counted there.
+#[inline(never)]
+fn settle(shard: &'static Shard, bytes: usize) {
+    let make_room = |room| LOCAL.with(|local| local.room.set(room));
+    ACCOUNT.attend(ACCOUNT.ledger.settle(shard, bytes, make_room));
+}
+
+/// The thread's first operation in batches, or the first since one in exact counting, or one outside.
+#[cold]
+#[inline(never)]
+fn look_first(operation: Operation, bytes: usize) {
+    LOCAL.with(|local| match local.enter_batched() {
+        Some(shard) => {
             shard.count(operation, bytes);
-            local.settle(shard, bytes);
-        } else {
-            local.look_first(operation, bytes);
+            settle(shard, bytes);
         }
+        None => local.count_outside(operation, bytes),
     });
 }
 
@@ -154,7 +177,7 @@ pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize) {
             Some(shard) if exact => ACCOUNT.attend(ledger.count_reserved(shard, operation, bytes)),
             Some(shard) => {
                 shard.count(operation, bytes);
-                local.settle(shard, 0);
+                settle(shard, 0);
                 ACCOUNT.attend(ledger.show_reserved());
             }
             None => ACCOUNT.count_reserved_outside(operation, bytes),
@@ -167,7 +190,7 @@ pub(crate) fn cancel(exact: bool, bytes: usize) {
     LOCAL.with(|local| match local.owned().filter(|_| !exact) {
         Some(shard) => {
             ACCOUNT.ledger.cancel_batched(shard, bytes);
-            local.settle(shard, 0);
+            settle(shard, 0);
         }
         None => ACCOUNT.ledger.cancel_exact(bytes),
     });
@@ -178,29 +201,6 @@ impl Local {
     fn adopt(&self, (room, attention): (Room, Attention)) {
         self.room.set(room);
         ACCOUNT.attend(attention);
-    }
-
-    /// Looks at the thread's shard, after an operation of `bytes` was counted there.
-    #[inline(never)]
-    fn settle(&self, shard: &'static Shard, bytes: usize) {
-        ACCOUNT.attend(
-            ACCOUNT
-                .ledger
-                .settle(shard, bytes, |room| self.room.set(room)),
-        );
-    }
-
-    /// The thread's first operation in batches, or the first since one in exact counting, or one outside.
-    #[cold]
-    #[inline(never)]
-    fn look_first(&self, operation: Operation, bytes: usize) {
-        match self.enter_batched() {
-            Some(shard) => {
-                shard.count(operation, bytes);
-                self.settle(shard, bytes);
-            }
-            None => self.count_outside(operation, bytes),
-        }
     }
 
     /// Returns the thread's shard, counting in batches.

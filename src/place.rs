@@ -97,6 +97,10 @@ impl Place {
         bytes: usize,
     ) -> Attention {
         self.shard.count(operation, bytes);
+        if ledger.is_large(&self.shard, bytes) {
+            self.make_room(Room::around(0, self.shard.threshold()));
+            return ledger.publish_large(&self.shard);
+        }
         ledger.settle(&self.shard, bytes, |room| self.make_room(room))
     }
 

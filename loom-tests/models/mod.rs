@@ -113,12 +113,17 @@ impl<'a> Owner<'a> {
     fn count(&self, operation: Operation, bytes: usize) {
         let fits = self.room.take(operation, bytes);
         self.shard.count(operation, bytes);
-        if !fits {
-            let attention = self
-                .ledger
-                .settle(self.shard, bytes, |room| self.room.set(room));
-            assert_eq!(attention, Attention::None);
+        if fits {
+            return;
         }
+        let ledger = self.ledger;
+        let attention = if ledger.is_large(self.shard, bytes) {
+            self.room.set(Room::around(0, self.shard.threshold()));
+            ledger.publish_large(self.shard)
+        } else {
+            ledger.settle(self.shard, bytes, |room| self.room.set(room))
+        };
+        assert_eq!(attention, Attention::None);
     }
 
     fn flush(&self) {

@@ -64,7 +64,11 @@ fn publish_a_block_of(bytes: usize, watched: Option<Measure>) -> (usize, usize) 
         ledger.arm(mark, measure, usize::MAX / 16, 0);
     }
     shard.count(Operation::Allocate, bytes);
-    let _far_from_the_limit = ledger.settle(&shard, bytes, |_| ());
+    let _far_from_the_limit = if ledger.is_large(&shard, bytes) {
+        ledger.publish_large(&shard)
+    } else {
+        ledger.settle(&shard, bytes, |_| ())
+    };
     let published = &ledger.published;
     (published.live_bytes(), published.live_blocks())
 }
@@ -106,4 +110,27 @@ fn blocks_alone_are_published_when_a_sixteenth_of_the_threshold_is_pending() {
         );
     }
     assert_eq!(ledger.published.live_bytes(), 0, "8 bytes are not due");
+}
+
+#[test]
+fn large_operations_publish_their_blocks_when_a_sixteenth_of_the_threshold_is_pending() {
+    let ledger = Ledger::new();
+    let shard = Shard::new();
+    ledger.terms.set_threshold(64);
+    ledger.admit(&shard, 64);
+    for (blocks, published) in [(1, 0), (3, 0), (4, 4), (7, 4), (8, 8)] {
+        while shard.net().blocks < blocks {
+            shard.count(Operation::Allocate, 64);
+            assert!(ledger.is_large(&shard, 64), "as large as the threshold");
+            assert_eq!(ledger.publish_large(&shard), Attention::None);
+        }
+        let live = &ledger.published;
+        assert_eq!(live.live_blocks(), published, "of {blocks} blocks");
+        assert_eq!(live.live_bytes(), 64 * blocks as usize, "every block");
+    }
+    ledger.terms.set_threshold(32);
+    assert!(
+        !ledger.is_large(&shard, 64),
+        "it has to look, and come under the new threshold"
+    );
 }
