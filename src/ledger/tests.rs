@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::terms::DEFAULT_THRESHOLD;
+use crate::watermark::Measure;
 
 /// Counts the looks and the publishes of a loop that frees what it allocates, on a thread with
 /// `pending` bytes to begin with.
