@@ -64,12 +64,6 @@ impl Account {
         self.attend(ledger.count_reserved_shared(&self.outside, operation, bytes));
     }
 
-    /// Returns how often anyone has written to the shared line.
-    pub(crate) fn publishes(&self) -> usize {
-        self.shards()
-            .fold(0, |sum, shard| sum.wrapping_add(shard.publishes()))
-    }
-
     /// Returns whether anything was ever counted here.
     pub(crate) fn has_counted(&self) -> bool {
         self.shards.used().next().is_some() || self.outside.publishes() != 0
@@ -93,5 +87,10 @@ impl Watched for Account {
 
     fn sum(&self) -> Sum {
         Sum::of(|| self.shards())
+    }
+
+    fn publishes(&self) -> usize {
+        self.shards()
+            .fold(0, |sum, shard| sum.wrapping_add(shard.publishes()))
     }
 }

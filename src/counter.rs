@@ -238,14 +238,14 @@ impl<M: Mode> Watched for Counter<M> {
     fn sum(&self) -> Sum {
         Sum::of(|| self.shards())
     }
-}
 
-impl<M: Mode> Readings for Counter<M> {
     fn publishes(&self) -> usize {
         self.shards()
             .fold(0, |sum, shard| sum.wrapping_add(shard.publishes()))
     }
+}
 
+impl<M: Mode> Readings for Counter<M> {
     fn own_totals(&self) -> Totals {
         self.own_place()
             .map(Place::owner_totals)

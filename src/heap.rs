@@ -54,10 +54,6 @@ reading_methods! {
 }
 
 impl Readings for Heap {
-    fn publishes(&self) -> usize {
-        self.account.publishes()
-    }
-
     fn own_totals(&self) -> Totals {
         local::totals()
     }
@@ -140,5 +136,9 @@ impl Watched for Heap {
 
     fn sum(&self) -> Sum {
         self.account.sum()
+    }
+
+    fn publishes(&self) -> usize {
+        self.account.publishes()
     }
 }

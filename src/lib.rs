@@ -105,6 +105,8 @@ mod counted;
 mod counter;
 #[cfg(not(loom))]
 mod exit;
+#[cfg(feature = "metrics")]
+pub mod export;
 mod hard_limit;
 #[cfg(not(loom))]
 mod heap;
@@ -136,6 +138,7 @@ mod threshold;
 mod totals;
 #[cfg(not(loom))]
 mod trigger;
+mod units;
 mod watch;
 mod watermark;
 

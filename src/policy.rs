@@ -75,6 +75,8 @@ mod fixed;
 mod increment;
 mod proportional;
 mod rate;
+#[cfg(feature = "serde")]
+mod saved;
 mod span;
 mod square_root;
 mod thrash;
@@ -160,6 +162,10 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
 /// What a state holds are plain numbers with public fields, to be written in whatever format the
 /// program's own snapshot has. The parameters are not part of it: a reloaded policy is made with
 /// the parameters of its day, and then resumed.
+///
+/// With the feature `serde` each state of this crate is `Serialize` and `Deserialize`: a number where it is one,
+/// otherwise a map of the public fields under their names, which are stable. Reading one checks what
+/// [`resume`](Self::resume) checks, and what no policy can have left is an error of the deserializer.
 ///
 /// # Examples
 ///

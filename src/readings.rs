@@ -6,9 +6,6 @@ use crate::watch::Watched;
 
 /// What the readings are taken from, beside the ledger and the sum.
 pub(crate) trait Readings: Watched {
-    /// Returns how often anyone has written to the shared line.
-    fn publishes(&self) -> usize;
-
     /// Returns what the calling thread has counted since it came.
     fn own_totals(&self) -> Totals;
 
@@ -165,7 +162,7 @@ macro_rules! reading_methods {
             /// threshold is chosen by. Grows only; takes time like [`totals`](Self::totals).
             #[must_use]
             pub fn shared_writes(&self) -> usize {
-                crate::readings::Readings::publishes(self)
+                crate::watch::Watched::publishes(self)
             }
         }
 

@@ -1,11 +1,14 @@
 //! What a trigger can say about itself.
 
+use std::fmt;
 use std::time::Duration;
 
-use crate::watermark::Evidence;
+use crate::units::Bytes;
+use crate::watermark::{Evidence, Measure};
 
 /// Why a trigger last fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct Cause {
     /// The limit that was reached, in the trigger's measure.
@@ -18,9 +21,38 @@ pub struct Cause {
 }
 
 /// What a trigger has seen and done since it was made.
+///
+/// # Display
+///
+/// `{}` is one line in human units, which are those of [`Totals`](crate::Totals#display); `{:#}` is a listing of
+/// everything in several lines that has the exact figures as well. Neither allocates by itself.
+///
+/// ```
+/// use std::time::Duration;
+/// use tally_alloc::policy::FixedLimit;
+/// use tally_alloc::{Counter, Measure, Trigger};
+///
+/// let cache = Counter::new();
+/// let trigger = Trigger::new(&cache, Measure::LiveBytes, FixedLimit::new(2 << 20)?)?;
+/// cache.add(1 << 20);
+/// assert_eq!(
+///     trigger.report().to_string(),
+///     "0 cycles, 0.0 % of the time collecting; limit 2.00 MiB live, 1.00 MiB left; has not fired"
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Serde
+///
+/// With the feature `serde`, a map of the public fields under their names, which are stable, as are those of
+/// [`Cause`]. A [`Measure`] and an [`Evidence`] are written as their `name()`, a `Duration` as serde does it, in
+/// `secs` and `nanos`. Fields that a later version adds are ignored by this one.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct Report {
+    /// What the trigger measures.
+    pub measure: Measure,
     /// Collections that have ended.
     pub cycles: u64,
     /// Time collecting, as it was reported.
@@ -59,6 +91,86 @@ impl Report {
             self.bytes_allocated as f64 / seconds
         } else {
             0.0
+        }
+    }
+}
+
+/// A figure of a trigger in its measure: in human units, or with `{:#}` exact, and in human units beside it.
+struct Amount(Measure, usize);
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let &Self(measure, amount) = self;
+        match measure {
+            Measure::LiveBlocks => write!(f, "{amount} blocks"),
+            Measure::LiveBytes | Measure::AllocatedBytes if f.alternate() => {
+                write!(f, "{amount} B ({})", Bytes::from(amount))
+            }
+            Measure::LiveBytes | Measure::AllocatedBytes => Bytes::from(amount).fmt(f),
+        }
+    }
+}
+
+/// See [above](Report#display).
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            measure,
+            cycles,
+            collecting,
+            mutating,
+            bytes_allocated,
+            limit,
+            headroom,
+            growth_steps,
+            cause,
+        } = *self;
+        let share = self.collecting_share() * 100.0;
+        let (limit, headroom) = (Amount(measure, limit), Amount(measure, headroom));
+        if f.alternate() {
+            // `as` saturates, and what is above 2^64 bytes per second is no rate.
+            let rate = Bytes(self.allocation_rate() as u64);
+            writeln!(f, "measure       {}", measure.name())?;
+            writeln!(f, "cycles        {cycles}")?;
+            writeln!(f, "collecting    {collecting:?} ({share:.1} % of the time)")?;
+            writeln!(f, "mutating      {mutating:?}")?;
+            writeln!(
+                f,
+                "allocated     {bytes_allocated} B ({}), {rate}/s",
+                Bytes(bytes_allocated)
+            )?;
+            writeln!(f, "limit         {limit:#}")?;
+            writeln!(f, "headroom      {headroom:#}")?;
+            writeln!(f, "growth steps  {growth_steps}")?;
+            f.write_str("last fired    ")?;
+        } else {
+            let state = match measure {
+                Measure::LiveBytes | Measure::LiveBlocks => "live",
+                Measure::AllocatedBytes => "allocated",
+            };
+            write!(
+                f,
+                "{cycles} cycles, {share:.1} % of the time collecting; limit {limit} {state}, {headroom} left; "
+            )?;
+        }
+        let Some(cause) = cause else {
+            return f.write_str(if f.alternate() {
+                "never"
+            } else {
+                "has not fired"
+            });
+        };
+        let figure = Amount(measure, cause.figure);
+        let evidence = match cause.evidence {
+            Evidence::Published => "by the published total",
+            Evidence::Sum => "by the exact sum",
+            Evidence::Request => "for a request",
+        };
+        if f.alternate() {
+            let limit = Amount(measure, cause.limit);
+            write!(f, "at {figure:#} {evidence}, limit {limit:#}")
+        } else {
+            write!(f, "last fired at {figure} {evidence}")
         }
     }
 }

@@ -1,6 +1,9 @@
 //! `Totals`: what an account has seen so far, as five plain numbers.
 
+use std::fmt;
 use std::ops::Sub;
+
+use crate::units::{Bytes, NetBytes};
 
 /// What an account has seen since it began.
 ///
@@ -19,6 +22,30 @@ use std::ops::Sub;
 /// a 64-bit target, 4 GiB on a 32-bit one. What is live is itself such a
 /// difference, so it is right for ever.
 ///
+/// # Display
+///
+/// `{}` is one line in human units: every byte below 10 KiB, from there on three significant digits, off by at
+/// most 0.5 %. `{:#}` is a listing in several lines that has the exact figures as well. What is live is shown as
+/// [`net_bytes`](Self::net_bytes) and [`net_blocks`](Self::net_blocks), below zero where they are. Neither
+/// allocates by itself.
+///
+/// ```
+/// # use tally_alloc::Totals;
+/// let mut totals = Totals::default();
+/// (totals.bytes_allocated, totals.allocations) = (3_500_000, 4_000);
+/// (totals.bytes_deallocated, totals.deallocations) = (1_402_848, 3_000);
+/// totals.reallocations = 12;
+/// assert_eq!(
+///     totals.to_string(),
+///     "2.00 MiB live in 1000 blocks (3.34 MiB allocated in 4000, 1.34 MiB freed in 3000, 12 resized)"
+/// );
+/// ```
+///
+/// # Serde
+///
+/// With the feature `serde`, a map of the five public fields under their names, which are stable. Fields that a
+/// later version adds are ignored by this one.
+///
 /// # Examples
 ///
 /// ```
@@ -30,6 +57,7 @@ use std::ops::Sub;
 /// assert!(change.bytes_allocated == 0 || change.bytes_allocated >= text.len());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct Totals {
     /// Bytes handed out, by allocations and by reallocations that grew.
@@ -90,6 +118,48 @@ impl Sub for Totals {
             allocations: self.allocations.wrapping_sub(earlier.allocations),
             deallocations: self.deallocations.wrapping_sub(earlier.deallocations),
             reallocations: self.reallocations.wrapping_sub(earlier.reallocations),
+        }
+    }
+}
+
+/// See [above](Totals#display).
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (net, allocated, freed) = (
+            NetBytes(self.net_bytes()),
+            Bytes::from(self.bytes_allocated),
+            Bytes::from(self.bytes_deallocated),
+        );
+        let (blocks, allocations, deallocations, reallocations) = (
+            self.net_blocks(),
+            self.allocations,
+            self.deallocations,
+            self.reallocations,
+        );
+        if f.alternate() {
+            // Columns for less than a petabyte and for less than a trillion blocks; what is larger is shown in full.
+            writeln!(
+                f,
+                "live      {:>15} B in {blocks:>12} blocks ({net})",
+                self.net_bytes()
+            )?;
+            writeln!(
+                f,
+                "allocated {:>15} B in {allocations:>12} blocks ({allocated})",
+                self.bytes_allocated
+            )?;
+            writeln!(
+                f,
+                "freed     {:>15} B in {deallocations:>12} blocks ({freed})",
+                self.bytes_deallocated
+            )?;
+            write!(f, "resized   {:20} {reallocations:>12} blocks", "")
+        } else {
+            write!(
+                f,
+                "{net} live in {blocks} blocks ({allocated} allocated in {allocations}, \
+                 {freed} freed in {deallocations}, {reallocations} resized)"
+            )
         }
     }
 }

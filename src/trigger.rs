@@ -17,6 +17,8 @@
 //! allocate, take its time and look at its own trigger, but not end a cycle of it.
 
 mod announcement;
+#[cfg(feature = "tracing")]
+mod events;
 mod history;
 mod waiters;
 
@@ -61,6 +63,19 @@ use waiters::Waiters;
 /// [`error_bound`](crate::Heap::error_bound) of the limit each publish takes an exact sum, in time proportional to the number
 /// of threads. A trigger on [`Measure::AllocatedBytes`] takes one whenever a thread takes its slow path: in exact mode, at
 /// every operation.
+///
+/// # Tracing
+///
+/// With the feature `tracing`, a trigger sends two events of level `DEBUG` and target `tally_alloc::trigger`; without
+/// it, nothing of this is compiled. Amounts are in the trigger's measure.
+///
+/// | message | when | fields |
+/// | --- | --- | --- |
+/// | `collection due` | as a poll or a wait is about to return that the caller is to collect | `measure` ([`Measure::name`]), `limit`, `figure` (what reached it), `evidence` ([`Evidence::name`]) |
+/// | `collected` | at the end of [`collected`](Self::collected) | `measure`, `pause_seconds`, `live_before`, `live_after`, `next_limit` |
+///
+/// Both are sent on the thread that polls, waits or collects, outside the allocator and with no lock of the trigger held:
+/// a subscriber may allocate, and may read the trigger. Triggers are told apart by the span that their thread is in.
 ///
 /// # Fork
 ///
@@ -180,8 +195,13 @@ impl<'a, P: Policy> Trigger<'a, P> {
 
     #[cold]
     fn begin(&self) -> bool {
+        self.tell(self.take())
+    }
+
+    /// Takes the crossing if it is due and nobody has.
+    fn take(&self) -> Option<Cause> {
         if !self.mark.take() {
-            return false;
+            return None;
         }
         // Publishing threads need not come back for this limit.
         self.account.ledger().refresh_marks();
@@ -195,7 +215,17 @@ impl<'a, P: Policy> Trigger<'a, P> {
         let mut history = self.history();
         let live = self.figure(&sum, history.allocated);
         history.begin(live, cause);
-        true
+        Some(cause)
+    }
+
+    /// Tells of a crossing that the calling thread has taken, if it has. It holds no lock here, so that whoever
+    /// listens may look at the trigger.
+    fn tell(&self, taken: Option<Cause>) -> bool {
+        #[cfg(feature = "tracing")]
+        if let Some(cause) = &taken {
+            events::fired(self.measure, cause);
+        }
+        taken.is_some()
     }
 
     /// Sleeps until a collection is due and the caller is the one to run it, as in [`poll`](Self::poll). Any number of threads
@@ -211,7 +241,7 @@ impl<'a, P: Policy> Trigger<'a, P> {
     }
 
     fn wait_until(&self, deadline: Option<Instant>) -> bool {
-        self.waiters.wait(self.mark, || self.poll(), deadline)
+        self.tell(self.waiters.wait(self.mark, || self.take(), deadline))
     }
 
     /// Announces that `amount` (bytes or blocks, in the trigger's measure) are about to be allocated in one go, so that a
@@ -276,6 +306,12 @@ impl<'a, P: Policy> Trigger<'a, P> {
         let mut history = self.history();
         history.end(&cycle, limit, growth_steps, now);
         self.arm(limit, history.allocated);
+        #[cfg(feature = "tracing")]
+        {
+            drop(history);
+            drop(policy);
+            events::collected(self.measure, &cycle, limit);
+        }
     }
 
     /// Returns the limit in force, in the trigger's measure.
@@ -298,6 +334,7 @@ impl<'a, P: Policy> Trigger<'a, P> {
         let headroom = self.headroom();
         let history = self.history();
         Report {
+            measure: self.measure,
             cycles: history.cycles,
             collecting: history.collecting,
             mutating: history.mutating,

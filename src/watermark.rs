@@ -37,6 +37,8 @@ use crate::sync::{AtomicUsize, Handle, const_fn};
 
 /// What a limit is a limit of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Measure {
     /// Bytes live.
@@ -48,6 +50,17 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// Returns its name in logs, labels and saved reports, which is stable: `live_bytes`, `live_blocks` or
+    /// `allocated_bytes`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::LiveBytes => "live_bytes",
+            Self::LiveBlocks => "live_blocks",
+            Self::AllocatedBytes => "allocated_bytes",
+        }
+    }
+
     const fn index(self) -> usize {
         match self {
             Self::LiveBytes => 0,
@@ -59,6 +72,8 @@ impl Measure {
 
 /// What made a trigger due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Evidence {
     /// The published total, which is exact when every thread counts exactly.
@@ -67,6 +82,18 @@ pub enum Evidence {
     Sum,
     /// A request that was announced and does not fit below the limit.
     Request,
+}
+
+impl Evidence {
+    /// Returns its name in logs and saved reports, which is stable: `published`, `sum` or `request`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Sum => "sum",
+            Self::Request => "request",
+        }
+    }
 }
 
 const IDLE: usize = 0;

@@ -2,6 +2,8 @@
 
 use super::cycle::Cycle;
 use super::error::{Parameter, PolicyError, above_zero};
+#[cfg(feature = "serde")]
+use super::saved;
 use super::{Policy, Resumable};
 
 /// A reserve that grows by a fixed step once two successive collections have left less than one
@@ -56,8 +58,10 @@ pub struct Increment {
 /// What an [`Increment`] carries over: what XS's snapshot does, the reserve reached, and the strike
 /// and the count of steps beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct IncrementState {
     /// The reserve reached, in bytes.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "saved::limit"))]
     pub reserve: usize,
     /// Whether the last collection left less than one step free.
     pub low: bool,

@@ -3,16 +3,21 @@
 use std::time::Duration;
 
 use super::error::{Parameter, PolicyError};
+#[cfg(feature = "serde")]
+use super::saved;
 
 /// A rate as two exponentially weighted means, one of bytes and one of seconds.
 ///
 /// Kept apart, they take any clock: a stretch too short to measure adds its bytes now and its time
 /// with the tick that ends it, and a long stretch weighs more than a short one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct Rate {
     /// Mean of the bytes.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "saved::mean"))]
     pub bytes: f64,
     /// Mean of the time, in seconds.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "saved::mean"))]
     pub seconds: f64,
 }
 
@@ -40,14 +45,21 @@ impl Rate {
 
     /// Returns the rate unless one of its figures is negative, infinite or not a number.
     pub(super) fn checked(self) -> Result<Self, PolicyError> {
-        for value in [self.bytes, self.seconds] {
-            if !value.is_finite() || value < 0.0 {
-                return Err(PolicyError::OutOfRange {
-                    parameter: Parameter::Rate,
-                    value,
-                });
-            }
-        }
-        Ok(self)
+        Ok(Self {
+            bytes: mean(self.bytes)?,
+            seconds: mean(self.seconds)?,
+        })
+    }
+}
+
+/// Returns `value` if it can be a mean of what was measured.
+pub(super) fn mean(value: f64) -> Result<f64, PolicyError> {
+    if value.is_finite() && value >= 0.0 {
+        Ok(value)
+    } else {
+        Err(PolicyError::OutOfRange {
+            parameter: Parameter::Rate,
+            value,
+        })
     }
 }

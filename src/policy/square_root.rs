@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 use super::cycle::Cycle;
 use super::error::{Parameter, PolicyError, above_zero, positive};
 use super::rate::Rate;
+#[cfg(feature = "serde")]
+use super::saved;
 use super::span::Span;
 use super::{Policy, Resumable};
 
@@ -75,8 +77,10 @@ pub struct SquareRoot {
 
 /// What a [`SquareRoot`] carries over: the limit in force and the two rates measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct SquareRootState {
     /// The limit in force, in bytes.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "saved::limit"))]
     pub limit: usize,
     /// Bytes allocated and the program's own time.
     pub allocation: Rate,

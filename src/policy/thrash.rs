@@ -2,6 +2,8 @@
 
 use super::cycle::Cycle;
 use super::error::{Parameter, PolicyError, above_zero};
+#[cfg(feature = "serde")]
+use super::saved;
 use super::{Policy, Resumable};
 
 /// Any policy, its headroom doubled each time collecting has taken longer than the program's own work
@@ -54,20 +56,38 @@ pub struct ThrashGuard<P> {
     quick: u32,
 }
 
+/// For any policy within; public as [`ThrashGuard::MAX_LEVEL`].
+const MAX_LEVEL: u32 = 16;
+
+/// Returns `level` if the headroom can be doubled so often.
+pub(super) fn possible_level(level: u32) -> Result<u32, PolicyError> {
+    if level <= MAX_LEVEL {
+        Ok(level)
+    } else {
+        Err(PolicyError::OutOfRange {
+            parameter: Parameter::Level,
+            value: f64::from(level),
+        })
+    }
+}
+
 /// What a [`ThrashGuard`] carries over: the state of the policy within, and how far it is widened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize, serde::Serialize))]
 pub struct ThrashGuardState<S> {
     /// The state of the policy within.
     pub inner: S,
     /// The limit in force, in bytes.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "saved::limit"))]
     pub limit: usize,
     /// How often the headroom is doubled.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "saved::level"))]
     pub level: u32,
 }
 
 impl<P: Policy> ThrashGuard<P> {
     /// The level above which the headroom is not widened: 65,536 times.
-    pub const MAX_LEVEL: u32 = 16;
+    pub const MAX_LEVEL: u32 = MAX_LEVEL;
 
     /// Guards `inner`, with three strikes.
     #[must_use]
@@ -169,15 +189,10 @@ impl<P: Resumable> Resumable for ThrashGuard<P> {
 
     fn resume(&mut self, state: Self::State) -> Result<(), PolicyError> {
         let limit = above_zero(state.limit, Parameter::Limit)?;
-        if state.level > Self::MAX_LEVEL {
-            return Err(PolicyError::OutOfRange {
-                parameter: Parameter::Level,
-                value: f64::from(state.level),
-            });
-        }
+        let level = possible_level(state.level)?;
         self.inner.resume(state.inner)?;
         self.in_force = Some(limit);
-        self.level = state.level;
+        self.level = level;
         self.slow = 0;
         self.quick = 0;
         Ok(())

@@ -18,23 +18,24 @@ pub(super) struct Waiters {
 }
 
 impl Waiters {
-    /// Sleeps until `poll` wins a crossing of `mark` or the deadline has passed; returns whether it won.
-    pub(super) fn wait(
+    /// Sleeps until `take` wins a crossing of `mark` or the deadline has passed; returns what it won.
+    pub(super) fn wait<T>(
         &self,
         mark: &Watermark,
-        poll: impl Fn() -> bool,
+        take: impl Fn() -> Option<T>,
         deadline: Option<Instant>,
-    ) -> bool {
+    ) -> Option<T> {
         let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         // Before we lead: it panics in a thread that is past its thread-local destructors.
         let me = thread::current();
         let mut leading = lock(&self.leading);
         while *leading {
-            if poll() {
-                return true;
+            let taken = take();
+            if taken.is_some() {
+                return taken;
             }
             leading = match left() {
-                Some(Duration::ZERO) => return false,
+                Some(Duration::ZERO) => return None,
                 Some(left) => {
                     let waited = self.left.wait_timeout(leading, left);
                     waited.unwrap_or_else(PoisonError::into_inner).0
@@ -49,12 +50,13 @@ impl Waiters {
         drop(leading);
 
         let mut due = mark.enter(me);
-        let won = loop {
-            if due && poll() {
-                break true;
+        let taken = loop {
+            let taken = if due { take() } else { None };
+            if taken.is_some() {
+                break taken;
             }
             match left() {
-                Some(Duration::ZERO) => break false,
+                Some(Duration::ZERO) => break None,
                 Some(left) => thread::park_timeout(left),
                 None => thread::park(),
             }
@@ -63,6 +65,6 @@ impl Waiters {
         mark.leave();
         *lock(&self.leading) = false;
         self.left.notify_all();
-        won
+        taken
     }
 }
