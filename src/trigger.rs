@@ -66,16 +66,15 @@ use waiters::Waiters;
 ///
 /// # Tracing
 ///
-/// With the feature `tracing`, a trigger sends two events of level `DEBUG` and target `tally_alloc::trigger`; without
-/// it, nothing of this is compiled. Amounts are in the trigger's measure.
+/// With the feature `tracing`, two events of level `DEBUG` and target `tally_alloc::trigger`. Amounts are in the measure.
 ///
 /// | message | when | fields |
 /// | --- | --- | --- |
 /// | `collection due` | as a poll or a wait is about to return that the caller is to collect | `measure` ([`Measure::name`]), `limit`, `figure` (what reached it), `evidence` ([`Evidence::name`]) |
 /// | `collected` | at the end of [`collected`](Self::collected) | `measure`, `pause_seconds`, `live_before`, `live_after`, `next_limit` |
 ///
-/// Both are sent on the thread that polls, waits or collects, outside the allocator and with no lock of the trigger held:
-/// a subscriber may allocate, and may read the trigger. Triggers are told apart by the span that their thread is in.
+/// Both come from the thread that polls, waits or collects, outside the allocator and with no lock of the trigger held: a
+/// subscriber may allocate, and may read the trigger. Triggers are told apart by the span their thread is in.
 ///
 /// # Fork
 ///
@@ -308,8 +307,7 @@ impl<'a, P: Policy> Trigger<'a, P> {
         self.arm(limit, history.allocated);
         #[cfg(feature = "tracing")]
         {
-            drop(history);
-            drop(policy);
+            drop((history, policy));
             events::collected(self.measure, &cycle, limit);
         }
     }
