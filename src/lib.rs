@@ -88,6 +88,15 @@
 //!   always compiled and can be asked for by name. The binary should choose, a library should not.
 //! * `allocator-api2` adds `Counted`, an allocator for collections that charges a [`Counter`]. Without it there
 //!   is one dependency less.
+//! * `metrics` adds the module `export`: gauges and counters of an account and of a [`Trigger`], through the `metrics`
+//!   crate, version 0.24. Without it there is one dependency less.
+//! * `serde` makes [`Totals`], [`Report`] and [what policies carry over](policy::Resumable) `Serialize` and
+//!   `Deserialize`, under names that are stable. Without it there are two dependencies less, one of them a procedural
+//!   macro.
+//! * `tracing` makes a [`Trigger`] send [an event](Trigger#tracing) when it fires and when a collection has ended. Without
+//!   it there is one dependency less, and nothing of it in a trigger.
+//!
+//! None of them but `exact` adds an instruction to the allocator.
 
 // Under loom there are no statics and no thread-local state, so what needs them is left out and the
 // models drive accounts of their own.

@@ -4,7 +4,7 @@
 //!
 //! Below 10 KiB every byte is shown. From there on a figure is rounded to three significant digits (four from
 //! 1000 to 1023 of a unit), half up, in the largest unit of which it is at least one *after* rounding: 1023.99 KiB
-//! is `1.00 MiB`, never `1024 KiB`. What is shown is off by at most [`RELATIVE_ERROR`] of the figure, and
+//! is `1.00 MiB`, never `1024 KiB`. What is shown is off by at most 0.5 % of the figure, and
 //! a larger figure is never shown as less than a smaller one.
 //!
 //! # Memory

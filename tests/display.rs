@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use tally_alloc::policy::{EveryBytes, FixedLimit, Policy};
-use tally_alloc::{Counter, Measure, TallyAlloc, Totals, Trigger, heap};
+use tally_alloc::{Counter, Exact, Measure, TallyAlloc, Totals, Trigger, heap};
 
 #[global_allocator]
 static GLOBAL: TallyAlloc = TallyAlloc::system();
@@ -120,8 +120,9 @@ fn a_change_below_zero_is_shown_with_its_sign() {
     );
 }
 
-fn fired(account: &Counter, measure: Measure, policy: impl Policy) -> [String; 2] {
-    let trigger = Trigger::new(account, measure, policy).expect("memory for a trigger");
+fn fired(measure: Measure, policy: impl Policy) -> [String; 2] {
+    let account = Counter::<Exact>::with_mode();
+    let trigger = Trigger::new(&account, measure, policy).expect("memory for a trigger");
     account.add(3 << 20);
     assert!(trigger.poll(), "the limit is reached");
     account.sub(3 << 20);
@@ -133,11 +134,11 @@ fn fired(account: &Counter, measure: Measure, policy: impl Policy) -> [String; 2
 #[test]
 fn a_report_is_in_the_units_of_its_measure() {
     let limit = FixedLimit::new(2 << 20).expect("a limit");
-    let [line, listing] = fired(&Counter::new(), Measure::LiveBytes, limit);
+    let [line, listing] = fired(Measure::LiveBytes, limit);
     assert_eq!(
         line,
         "1 cycles, 0.0 % of the time collecting; limit 2.00 MiB live, 2.00 MiB left; \
-         last fired at 3.00 MiB by the exact sum"
+         last fired at 3.00 MiB by the published total"
     );
     for exact in [
         "measure       live_bytes\n",
@@ -147,23 +148,23 @@ fn a_report_is_in_the_units_of_its_measure() {
         "limit         2097152 B (2.00 MiB)\n",
         "headroom      2097152 B (2.00 MiB)\n",
         "growth steps  0\n",
-        "last fired    at 3145728 B (3.00 MiB) by the exact sum, limit 2097152 B (2.00 MiB)",
+        "last fired    at 3145728 B (3.00 MiB) by the published total, limit 2097152 B (2.00 MiB)",
     ] {
         assert!(listing.contains(exact), "{exact:?} is not in:\n{listing}");
     }
 
     let limit = FixedLimit::new(1).expect("a limit");
-    let [line, listing] = fired(&Counter::new(), Measure::LiveBlocks, limit);
+    let [line, listing] = fired(Measure::LiveBlocks, limit);
     assert!(
         line.ends_with(
-            "limit 1 blocks live, 1 blocks left; last fired at 1 blocks by the exact sum"
+            "limit 1 blocks live, 1 blocks left; last fired at 1 blocks by the published total"
         ),
         "{line}"
     );
     assert!(listing.contains("\nheadroom      1 blocks\n"), "{listing}");
 
     let interval = EveryBytes::new(1 << 20).expect("an interval");
-    let [line, _] = fired(&Counter::new(), Measure::AllocatedBytes, interval);
+    let [line, _] = fired(Measure::AllocatedBytes, interval);
     assert!(
         line.contains("limit 1.00 MiB allocated, 1.00 MiB left"),
         "{line}"

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use tally_alloc::policy::FixedLimit;
-use tally_alloc::{Counter, Exact, Measure, Report, Trigger};
+use tally_alloc::{Batched, Counter, Exact, Measure, Report, Trigger};
 use tracing::dispatcher::{Dispatch, with_default};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -130,7 +130,7 @@ fn a_poll_that_wins_tells_why_and_a_collection_what_it_left() {
 fn the_evidence_is_that_of_the_report() {
     let listener = Listener::default();
     with_default(&listener.dispatch(), || {
-        let account = Counter::new();
+        let account = Counter::<Batched>::with_mode();
         let trigger = Trigger::new(&account, Measure::LiveBytes, limit(1_000)).expect("memory");
         account.add(100_000);
         assert!(trigger.poll(), "a large block is published at once");

@@ -15,7 +15,7 @@ use tally_alloc::policy::{
     Clamped, Cycle, EveryBytes, FixedLimit, Increment, IncrementState, Policy, Proportional, Rate,
     Resumable, SquareRoot, SquareRootState, ThrashGuard, ThrashGuardState,
 };
-use tally_alloc::{Cause, Counter, Evidence, Measure, Report, Totals, Trigger};
+use tally_alloc::{Cause, Counter, Evidence, Exact, Measure, Report, Totals, Trigger};
 
 /// Writes `it`, checks that reading it gives the same, and returns what was written.
 fn written<T: Serialize + DeserializeOwned + PartialEq + Debug>(it: &T) -> Value {
@@ -85,7 +85,7 @@ proptest! {
 
 #[test]
 fn a_report_comes_back_under_names_that_stay() {
-    let account = Counter::new();
+    let account = Counter::<Exact>::with_mode();
     let policy = FixedLimit::new(1_000).expect("a limit");
     let trigger = Trigger::new(&account, Measure::LiveBytes, policy).expect("memory");
     assert_eq!(written(&trigger.report())["cause"], Value::Null);
@@ -111,7 +111,7 @@ fn a_report_comes_back_under_names_that_stay() {
             "limit": 1_000,
             "headroom": 1_000,
             "growth_steps": 0,
-            "cause": { "limit": 1_000, "figure": 1_000_000, "evidence": "sum" },
+            "cause": { "limit": 1_000, "figure": 1_000_000, "evidence": "published" },
         })
     );
 }
