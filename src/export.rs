@@ -321,11 +321,19 @@ impl<T> fmt::Debug for TriggerMetrics<T> {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    use std::thread;
 
-    use metrics::{Counter, CounterFn};
+    use metrics::{
+        Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    };
 
-    use super::Widened;
+    use super::{AccountMetrics, Widened};
+    use crate::mode::Exact;
 
+    /// Panics when a counter is told to go back, which real recorders forgive.
+    struct Strict;
+
+    /// What a counter was last told.
     #[derive(Default)]
     struct Told(AtomicU64);
 
@@ -335,15 +343,57 @@ mod tests {
         }
 
         fn absolute(&self, figure: u64) {
-            self.0.store(figure, Relaxed);
+            let before = self.0.swap(figure, Relaxed);
+            assert!(before <= figure, "from {before} back to {figure}");
         }
+    }
+
+    impl Recorder for Strict {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+            Counter::from_arc(Arc::new(Told::default()))
+        }
+
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+            panic!("{key} is no figure of ours")
+        }
+    }
+
+    #[test]
+    fn readings_from_several_threads_never_tell_a_counter_to_go_back() {
+        let account = crate::counter::Counter::<Exact>::with_mode();
+        let exported = metrics::with_local_recorder(&Strict, || AccountMetrics::new(&account, "a"));
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..10_000 {
+                        account.add(1);
+                        exported.record();
+                    }
+                });
+            }
+        });
+        let told = exported.counters.lock().expect("no recorder panicked");
+        assert_eq!(
+            told.allocated_bytes.total, 30_000,
+            "the last reading has all"
+        );
     }
 
     #[test]
     fn a_counter_goes_on_where_the_figure_it_is_told_wraps() {
         let told = Arc::new(Told::default());
         let mut widened = Widened::over(Counter::from_arc(Arc::clone(&told)));
-        // As if 2^32 were the width: what came before is in neither.
+        // 5 below the width of the figure; a total so small leaves the sum to check by hand.
         (widened.total, widened.last) = (7, usize::MAX - 4);
         widened.record(10);
         assert_eq!(told.0.load(Relaxed), 22, "15 more");

@@ -100,16 +100,16 @@ mod tests {
         number * 1024_f64.powi(i32::try_from(power).expect("a few"))
     }
 
-    /// Figures of all sizes alike, and those next to where the unit or the number of digits changes.
+    /// Figures of all sizes alike, those just about any number of units, and more of those just about the next unit.
     fn figures() -> impl Strategy<Value = u64> {
         let any_size = (0_u32..64, any::<u64>()).prop_map(|(shift, bits)| bits >> shift);
-        let edge = (0_u32..7, 1_u64..=1024, -300_i64..300).prop_map(|(unit, times, off)| {
-            let edge = u128::from(times) << (10 * unit);
-            u64::try_from(edge)
-                .unwrap_or(u64::MAX)
-                .saturating_add_signed(off)
+        let thousandths = prop_oneof![0_u64..1_024_000, 1_022_000_u64..1_026_000];
+        let near = (0_u32..7, thousandths, -2_i64..=2).prop_map(|(unit, thousandths, off)| {
+            let bytes = (u128::from(thousandths) << (10 * unit)) / 1_000;
+            let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+            bytes.saturating_add_signed(off)
         });
-        prop_oneof![any_size, edge]
+        prop_oneof![any_size, near]
     }
 
     proptest! {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -192,6 +193,7 @@ fn who_listens_may_look_at_the_trigger_and_wait_for_it() {
         })),
         ..Listener::default()
     };
+    let (ends, done) = channel();
     let looker = thread::spawn(move || {
         with_default(&listener.dispatch(), || {
             ACCOUNT.add(1_000);
@@ -204,10 +206,12 @@ fn who_listens_may_look_at_the_trigger_and_wait_for_it() {
                 "reached again"
             );
         });
+        ends.send(()).expect("the test waits");
     });
-    looker
-        .join()
-        .expect("it does not hang on a lock of its own");
+    // Not joined first: should it hang, so would this test.
+    let outcome = done.recv_timeout(Duration::from_secs(60));
+    outcome.expect("it does not wait for a lock of its own");
+    looker.join().expect("it has ended");
     let cycles: Vec<u64> = reports
         .lock()
         .expect("ours")

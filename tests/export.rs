@@ -234,31 +234,6 @@ fn a_counter_is_exported_to_the_byte() {
 }
 
 #[test]
-fn readings_from_several_threads_do_not_go_back() {
-    address();
-    let account = Counter::<Exact>::with_mode();
-    let exported = AccountMetrics::new(&account, "several");
-    thread::scope(|scope| {
-        for _ in 0..3 {
-            scope.spawn(|| {
-                for _ in 0..10_000 {
-                    account.add(1);
-                    exported.record();
-                }
-            });
-        }
-        let mut last = 0;
-        for _ in 0..20 {
-            let now = Scrape::take().account("allocated_bytes_total", "several");
-            assert!(now >= last, "from {last} to {now}");
-            last = now;
-        }
-    });
-    // Whoever came last has read everything that was counted before it came.
-    assert_eq!(Scrape::take().account("live_bytes", "several"), 30_000);
-}
-
-#[test]
 fn a_trigger_in_blocks_says_so() {
     address();
     let account = Counter::<Exact>::with_mode();
