@@ -177,8 +177,8 @@ fn what_is_scraped_of_a_program_at_work_is_its_account_and_never_goes_back() {
         assert_eq!(figure(format!("headroom{labels}")), report.headroom);
         let cycles = figure("cycles_total{trigger=\"cache\"}".to_owned());
         assert_eq!(cycles as u64, report.cycles);
-        // 4,000 entries of 6,348 bytes on average are six times the least limit.
-        assert!(cycles >= round, "{cycles} cycles after round {round}");
+        // 4,000 entries of 6,348 bytes on average are six times the first limit.
+        assert!(cycles >= 1, "no cycle in round {round}");
         let live = scrape.account("live_bytes", "cache");
         // The last flush may have made it due.
         assert_eq!(report.headroom, report.limit.saturating_sub(live));
