@@ -116,6 +116,7 @@ mod mode;
 mod operation;
 #[cfg(not(loom))]
 mod pages;
+mod peaks;
 mod place;
 pub mod policy;
 mod published;
@@ -125,6 +126,8 @@ mod registry;
 #[cfg(not(loom))]
 mod report;
 mod room;
+#[cfg(not(loom))]
+mod scope;
 mod shard;
 mod sleeper;
 mod sum;
@@ -152,6 +155,8 @@ pub use heap::{Heap, heap};
 pub use mode::{Batched, DefaultMode, Exact, Mode};
 #[cfg(not(loom))]
 pub use report::{Cause, Report};
+#[cfg(not(loom))]
+pub use scope::{Measured, Scope};
 pub use threshold::{MAX_THRESHOLD, ThresholdError};
 pub use totals::Totals;
 #[cfg(not(loom))]
