@@ -99,6 +99,8 @@
 mod account;
 #[cfg(not(loom))]
 mod alloc;
+#[cfg(not(loom))]
+mod assertion;
 #[cfg(all(feature = "allocator-api2", not(loom)))]
 mod counted;
 #[cfg(not(loom))]
@@ -144,6 +146,9 @@ mod watermark;
 
 #[cfg(not(loom))]
 pub use alloc::TallyAlloc;
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub use assertion::Allowance;
 #[cfg(all(feature = "allocator-api2", not(loom)))]
 pub use counted::Counted;
 #[cfg(not(loom))]

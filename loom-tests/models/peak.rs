@@ -135,7 +135,7 @@ fn open((pair, peaks): &(Arc<Pair>, Peaks)) {
 /// account's peak is still never below a figure read before it, never goes back, and in the end is the highest there was.
 #[test]
 fn a_restart_hides_no_peak_from_a_reader() {
-    explore(3, || {
+    explore(2, || {
         let shared = Arc::new((Pair::under(1), Peaks::new()));
         publish(&shared.0.ledger, &shared.0.shards[0], Allocate, 8);
         let publisher = spawn(&shared, |(pair, _)| {
@@ -174,7 +174,10 @@ fn a_restarted_peak_has_every_total_since() {
         let published = &shared.0.ledger.published;
         let peak = shared.1.first().expect("open").peak_bytes(published);
         let least = if live == 1 { 1 } else { 8 };
-        assert!(peak >= least, "peak {peak}, {live} were live after the opening");
+        assert!(
+            peak >= least,
+            "peak {peak}, {live} were live after the opening"
+        );
         assert!(peak <= 8, "peak {peak}, of before the opening");
         assert_eq!(published.peak_bytes(), 32, "the account's own");
     });
@@ -185,7 +188,7 @@ fn a_restarted_peak_has_every_total_since() {
 #[test]
 fn a_scope_keeps_its_peak_while_others_open_and_the_peak_is_reset() {
     for reset in [false, true] {
-        explore(3, move || {
+        explore(2, move || {
             let shared = Arc::new((Pair::under(1), Peaks::new()));
             open(&shared);
             publish(&shared.0.ledger, &shared.0.shards[0], Allocate, 8);
