@@ -110,6 +110,7 @@ mod exit;
 mod hard_limit;
 #[cfg(not(loom))]
 mod heap;
+mod identity;
 mod ledger;
 #[cfg(not(loom))]
 mod local;
@@ -130,6 +131,7 @@ mod report;
 mod room;
 #[cfg(not(loom))]
 mod scope;
+mod seat;
 mod shard;
 mod sleeper;
 mod sum;
@@ -137,6 +139,8 @@ mod sync;
 mod terms;
 #[cfg(not(loom))]
 mod thread;
+#[cfg(not(loom))]
+mod threads;
 mod threshold;
 mod totals;
 #[cfg(not(loom))]
@@ -162,6 +166,8 @@ pub use mode::{Batched, DefaultMode, Exact, Mode};
 pub use report::{Cause, Report};
 #[cfg(not(loom))]
 pub use scope::{Measured, Scope};
+#[cfg(not(loom))]
+pub use threads::ThreadReading;
 pub use threshold::{MAX_THRESHOLD, ThresholdError};
 pub use totals::Totals;
 #[cfg(not(loom))]
