@@ -106,8 +106,8 @@ impl Peaks {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let kept = self.kept.claim()?;
-        self.restart(published);
-        kept.peak.store(0, Relaxed);
+        let total = self.restart(published);
+        kept.peak.store(total, Relaxed);
         // Only now, so that this restart has not raised it.
         kept.account.store(ptr::from_ref(published).addr(), Relaxed);
         Some(kept)
@@ -125,16 +125,16 @@ impl Peaks {
             .restarting
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        self.restart(published);
-        published.forget_earlier_peak();
+        let total = self.restart(published);
+        published.forget_earlier_peak(total);
     }
 
-    fn restart(&self, published: &Published) {
+    fn restart(&self, published: &Published) -> usize {
         published.restart_peak(|peak| {
             for kept in self.kept.used().filter(|kept| kept.is_of(published)) {
                 kept.peak.fetch_max(peak, Relaxed);
             }
-        });
+        })
     }
 
     /// Returns what is kept for the scope that opened first, if there was one.

@@ -47,7 +47,7 @@ use crate::sync::{AtomicUsize, const_fn};
 const ZERO: usize = usize::MAX / 8;
 
 /// Returns the live figure that a shared total stands for.
-const fn live(total: usize) -> usize {
+pub(crate) const fn live(total: usize) -> usize {
     total.saturating_sub(ZERO)
 }
 
@@ -210,9 +210,9 @@ impl Published {
     }
 
     /// Starts the peak anew from the total of now, having raised the account's own to what it was and given that to
-    /// `keep`, to raise others to: the last time it is called, for good. A publish that is under way counts as coming
-    /// after. One caller at a time.
-    pub(crate) fn restart_peak(&self, keep: impl Fn(usize)) {
+    /// `keep`, to raise others to: the last time it is called, for good. Returns that total of now, which belongs to the
+    /// new peak. A publish that is under way counts as coming after. One caller at a time.
+    pub(crate) fn restart_peak(&self, keep: impl Fn(usize)) -> usize {
         let mut peak = self.peak.load(Relaxed);
         loop {
             self.earlier_peak.fetch_max(peak, Relaxed);
@@ -225,15 +225,15 @@ impl Published {
                 Err(now) => peak = now,
             }
         }
-        self.raise_peak(self.bytes.fetch_add(0, AcqRel));
+        self.bytes.fetch_add(0, AcqRel)
     }
 
-    /// Forgets the account's own peak of the time before the last restart. One caller at a time, and none that
-    /// restarts.
-    pub(crate) fn forget_earlier_peak(&self) {
+    /// Forgets the account's own peak of the time before the restart that returned `total`. One caller at a time, and
+    /// none that restarts.
+    pub(crate) fn forget_earlier_peak(&self, total: usize) {
         // A swap for the models' sake: loom orders the writes to a variable among read-modify-writes,
         // and with a plain store shows the peak going back.
-        self.earlier_peak.swap(ZERO, Relaxed);
+        self.earlier_peak.swap(total, Relaxed);
     }
 
     /// Sets the marks to limits, `usize::MAX` for none; or, to have every publish look, below all totals.
@@ -295,8 +295,8 @@ mod tests {
             for (n, (operation, by)) in operations.into_iter().enumerate() {
                 if n == reset_at {
                     for published in [&one, &any] {
-                        published.restart_peak(|_| ());
-                        published.forget_earlier_peak();
+                        let total = published.restart_peak(|_| ());
+                        published.forget_earlier_peak(total);
                     }
                     highest = bytes.max(0);
                 }

@@ -7,6 +7,8 @@ use loom::sync::atomic::Ordering::{Acquire, Release};
 use super::{Pair, explore, join, publish, spawn};
 use crate::operation::Operation::{Allocate, Deallocate};
 use crate::peaks::Peaks;
+use crate::published::live;
+use crate::sync::AtomicUsize;
 
 /// Two threads publish up and down. Whatever live figure a reader saw, the peak it reads next is no
 /// lower; when all is done, the peak is the highest total there was.
@@ -153,33 +155,46 @@ fn a_restart_hides_no_peak_from_a_reader() {
     });
 }
 
-/// The peak was once higher than it will be again, a scope opens, and another thread publishes up and down. What
-/// was not published yet at the opening is in the scope's peak.
+/// The peak was once higher than it will be again; it is started anew, and another thread publishes up and down. What
+/// came after the total from which it starts is in it.
 #[test]
 fn a_restarted_peak_has_every_total_since() {
     explore(3, || {
-        let shared = Arc::new((Pair::under(1), Peaks::new()));
-        publish(&shared.0.ledger, &shared.0.shards[0], Allocate, 32);
-        publish(&shared.0.ledger, &shared.0.shards[0], Deallocate, 32);
-        let opener = spawn(&shared, |shared| {
-            open(shared);
-            shared.0.ledger.published.latest_live_bytes()
-        });
-        let publisher = spawn(&shared, |(pair, _)| {
+        let pair = Pair::under(1);
+        publish(&pair.ledger, &pair.shards[0], Allocate, 32);
+        publish(&pair.ledger, &pair.shards[0], Deallocate, 32);
+        let start = spawn(&pair, |pair| pair.ledger.published.restart_peak(|_| ()));
+        let publisher = spawn(&pair, |pair| {
             publish(&pair.ledger, &pair.shards[0], Allocate, 8);
             publish(&pair.ledger, &pair.shards[0], Deallocate, 7);
         });
-        let live = opener.join().unwrap();
+        let start = start.join().unwrap();
         publisher.join().unwrap();
-        let published = &shared.0.ledger.published;
-        let peak = shared.1.first().expect("open").peak_bytes(published);
-        let least = if live == 1 { 1 } else { 8 };
-        assert!(
-            peak >= least,
-            "peak {peak}, {live} were live after the opening"
-        );
-        assert!(peak <= 8, "peak {peak}, of before the opening");
+        let published = &pair.ledger.published;
+        let peak = published.peak_bytes_since(&AtomicUsize::new(start));
+        let started_from = live(start);
+        let least = if started_from == 1 { 1 } else { 8 };
+        assert!(peak >= least, "peak {peak}, started from {started_from}");
+        assert!(peak <= 8, "peak {peak}, of before the start");
         assert_eq!(published.peak_bytes(), 32, "the account's own");
+    });
+}
+
+/// The peak is started anew just while another thread raises it, and then frees: it is kept, or in the new one.
+#[test]
+fn a_restart_loses_no_peak_that_is_raised_meanwhile() {
+    explore(3, || {
+        let pair = Pair::under(1);
+        let publisher = spawn(&pair, |pair| {
+            publish(&pair.ledger, &pair.shards[0], Allocate, 8);
+            publish(&pair.ledger, &pair.shards[0], Deallocate, 8);
+        });
+        let restart = spawn(&pair, |pair| {
+            pair.ledger.published.restart_peak(|_| ());
+        });
+        join([publisher, restart]);
+        let peak = pair.ledger.published.peak_bytes();
+        assert_eq!(peak, 8, "8 bytes were published");
     });
 }
 
