@@ -1,6 +1,7 @@
 //! The claims, the same in both modes, and the noise that they hold in.
 
 mod asserting;
+mod listing;
 mod measuring;
 
 use std::hint::black_box;
