@@ -179,7 +179,7 @@ fn figures_are_never_under_the_name_of_another_thread() {
                     Some("much") => {
                         much += 1;
                         assert!(
-                            bytes < LITTLE || bytes >= MUCH && bytes < MUCH + LITTLE,
+                            bytes < LITTLE || (MUCH..MUCH + LITTLE).contains(&bytes),
                             "{thread:?}"
                         );
                     }
