@@ -48,7 +48,7 @@ pub(crate) struct Peaks {
     restarting: Mutex<()>,
 }
 
-/// What is kept for one scope. All zero while nobody has it.
+/// What is kept for one scope.
 #[derive(Debug)]
 pub(crate) struct Kept {
     /// The address of the published figures that it is of.
@@ -141,5 +141,98 @@ impl Peaks {
     #[cfg(loom)]
     pub(crate) fn first(&self) -> Option<&Kept> {
         self.kept.used().next()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::ptr;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::{Kept, Peaks};
+    use crate::operation::{Net, Operation};
+    use crate::published::Published;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Publish(Operation, usize),
+        Open,
+        /// Of those that are open, by number, as far as there are so many.
+        Close(usize),
+        Reset,
+    }
+
+    fn steps() -> impl Strategy<Value = Step> {
+        let operation = prop_oneof![Just(Operation::Allocate), Just(Operation::Deallocate)];
+        prop_oneof![
+            6 => (operation, 0..1_000_usize).prop_map(|(way, bytes)| Step::Publish(way, bytes)),
+            2 => Just(Step::Open),
+            1 => (0..8_usize).prop_map(Step::Close),
+            1 => Just(Step::Reset),
+        ]
+    }
+
+    proptest! {
+        /// On either of two accounts, in any order, each scope has the highest total since it was opened, and the
+        /// account has the highest since it was reset.
+        #[test]
+        fn each_peak_is_the_highest_total_since_its_own_moment(
+            steps in vec((0..2_usize, steps()), 0..200),
+        ) {
+            let peaks = Peaks::new();
+            let accounts = [Published::new(), Published::new()];
+            // Live and peak of each account; account, place and peak of each scope.
+            let mut figures = [(0_isize, 0_isize); 2];
+            let mut scopes: Vec<(usize, &Kept, isize)> = Vec::new();
+            for (account, step) in steps {
+                let published = &accounts[account];
+                let (live, peak) = &mut figures[account];
+                match step {
+                    Step::Publish(way, bytes) => {
+                        let net = Net::of(way, bytes);
+                        published.add(net, || 0);
+                        *live += net.bytes;
+                        *peak = (*live).max(*peak);
+                        for (_, _, peak) in scopes.iter_mut().filter(|scope| scope.0 == account) {
+                            *peak = (*live).max(*peak);
+                        }
+                    }
+                    Step::Open => {
+                        let kept = peaks.open(published).expect("memory");
+                        scopes.push((account, kept, *live));
+                    }
+                    Step::Close(number) if number < scopes.len() => {
+                        peaks.close(scopes.swap_remove(number).1);
+                    }
+                    Step::Close(_) => {}
+                    Step::Reset => {
+                        peaks.reset(published);
+                        *peak = *live;
+                    }
+                }
+                for (account, (_, peak)) in figures.iter().enumerate() {
+                    let found = accounts[account].peak_bytes();
+                    prop_assert_eq!(found, (*peak).max(0).cast_unsigned(), "{} after {:?}", account, step);
+                }
+                for (account, kept, peak) in &scopes {
+                    let found = kept.peak_bytes(&accounts[*account]);
+                    prop_assert_eq!(found, (*peak).max(0).cast_unsigned(), "{:?} after {:?}", kept, step);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn scopes_one_after_another_share_one_place() {
+        let (peaks, published) = (Peaks::new(), Published::new());
+        let first = peaks.open(&published).expect("memory");
+        for _ in 0..1_000 {
+            peaks.close(first);
+            let next = peaks.open(&published).expect("memory");
+            assert!(ptr::eq(first, next), "{next:?} is another place");
+        }
+        assert_eq!(peaks.kept.used().count(), 1);
     }
 }

@@ -214,3 +214,22 @@ scope_methods! {
     example: "tally_alloc::Counter::new()",
     allocates: "account.add(100);"
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::ptr;
+
+    use crate::counter::Counter;
+
+    /// No other test of this program opens scopes.
+    #[test]
+    fn a_scope_that_is_dropped_gives_its_place_back() {
+        let counter = Counter::new();
+        let first = counter.scope().kept.expect("memory");
+        for _ in 0..100 {
+            counter.measure(|| ());
+            let again = counter.scope().kept.expect("memory");
+            assert!(ptr::eq(first, again), "{again:?} is another place");
+        }
+    }
+}
