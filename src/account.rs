@@ -1,4 +1,4 @@
-//! An account whose threads come and go: a ledger, a registry of shards, and one shard for
+//! An account whose threads come and go: a ledger, a registry of seats with a shard each, and one shard for
 //! what happens outside any thread's own.
 //!
 //! The process's account is one `static` of this type ([`local`](crate::local)); models
@@ -6,23 +6,25 @@
 
 use crossbeam_utils::CachePadded;
 
+use crate::identity;
 use crate::ledger::Ledger;
 use crate::operation::Operation;
 use crate::registry::Registry;
 use crate::room::Room;
+use crate::seat::Seat;
 use crate::shard::Shard;
 use crate::sum::Sum;
 use crate::sync::const_fn;
 use crate::watch::Watched;
 
-/// Shards in a slab: the bits of a word. Models have two, so that they meet the end of a slab.
-const SHARDS: usize = if cfg!(loom) { 2 } else { usize::BITS as usize };
+/// Seats in a slab: the bits of a word. Models have two, so that they meet the end of a slab.
+const SEATS: usize = if cfg!(loom) { 2 } else { usize::BITS as usize };
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) ledger: Ledger,
-    shards: Registry<Shard, SHARDS>,
+    seats: Registry<Seat, SEATS>,
     /// Counted into by any thread, with atomic adds, and published at once.
     outside: CachePadded<Shard>,
 }
@@ -32,7 +34,7 @@ impl Account {
         pub(crate) const fn new() -> Self {
             Self {
                 ledger: Ledger::new(),
-                shards: Registry::new(),
+                seats: Registry::new(),
                 outside: CachePadded::new(Shard::new()),
             }
         }
@@ -41,14 +43,21 @@ impl Account {
     /// Hands a shard to the calling thread, under `threshold`; `None` when the system has
     /// no memory for one.
     pub(crate) fn claim(&self, threshold: usize) -> Option<(&Shard, Room)> {
-        let shard = self.shards.claim()?;
-        Some((shard, self.ledger.admit(shard, threshold)))
+        self.claim_as(identity::own(), threshold)
+    }
+
+    /// Hands a shard to a thread with this id.
+    pub(crate) fn claim_as(&self, thread: usize, threshold: usize) -> Option<(&Shard, Room)> {
+        let seat = self.seats.claim()?;
+        let room = self.ledger.admit(&seat.shard, threshold);
+        seat.sit_down(thread);
+        Some((&seat.shard, room))
     }
 
     /// Takes a shard back from its owner and publishes what it had pending.
     pub(crate) fn release(&self, shard: &Shard) {
         let attention = self.ledger.dismiss(shard);
-        self.shards.release(shard);
+        self.seats.release_around(shard, Seat::get_up);
         self.attend(attention);
     }
 
@@ -66,17 +75,23 @@ impl Account {
 
     /// Returns whether anything was ever counted here.
     pub(crate) fn has_counted(&self) -> bool {
-        self.shards.used().next().is_some() || self.outside.publishes() != 0
+        self.seats.used().next().is_some() || self.outside.publishes() != 0
     }
 
     fn shards(&self) -> impl Iterator<Item = &Shard> {
-        self.shards.used().chain(std::iter::once(&*self.outside))
+        let seated = self.seats.used().map(|seat| &seat.shard);
+        seated.chain(std::iter::once(&*self.outside))
+    }
+
+    /// Walks the seats that were ever taken.
+    pub(crate) fn seats(&self) -> impl Iterator<Item = &Seat> {
+        self.seats.used()
     }
 
     /// Returns how many shards have an owner.
     #[cfg(loom)]
     pub(crate) fn owned(&self) -> usize {
-        self.shards.owned()
+        self.seats.owned()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::ledger::Ledger;
 use crate::local;
 use crate::readings::{Readings, reading_methods};
 use crate::sum::Sum;
+use crate::threads::{self, ThreadReading};
 use crate::totals::Totals;
 use crate::watch::{Watch, Watched};
 
@@ -116,6 +117,42 @@ impl Heap {
     /// Takes the hard limit away.
     pub fn clear_hard_limit(&self) {
         self.account.ledger.terms.swap_hard_limit(usize::MAX);
+    }
+
+    /// Lists the living threads that have allocated or freed anything, each with what it has done itself, in no
+    /// particular order.
+    ///
+    /// Allocates, and reads a file for each thread's name: a call for a debugging page, not for a loop. No thread
+    /// is stopped or waited for.
+    ///
+    /// # Accuracy
+    ///
+    /// No figure of one thread is ever under the id of another. Each thread is read on its own, at some moment during
+    /// the call, with each field as it was then or a little later; one that comes or ends during the call may be
+    /// missing. The totals do not add up to [`totals`](Self::totals): that has the threads that have ended, too, and
+    /// what threads do past their thread-local destructors.
+    ///
+    /// In a forked child the parent's threads stay in the list, without names, since the account goes on from theirs;
+    /// so does the thread that forked, under the id it had in the parent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tally_alloc::{TallyAlloc, heap};
+    ///
+    /// #[global_allocator]
+    /// static GLOBAL: TallyAlloc = TallyAlloc::system();
+    ///
+    /// fn main() {
+    ///     for thread in heap().threads() {
+    ///         let name = thread.name.unwrap_or_default();
+    ///         println!("{:>8} {name:<15} {:>12} bytes net", thread.id, thread.totals.net_bytes());
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn threads(&self) -> Vec<ThreadReading> {
+        threads::readings(self.account)
     }
 
     /// Returns whether the allocator has served a request: `false` in a program that links this

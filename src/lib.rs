@@ -25,7 +25,8 @@
 //!
 //! [`TallyAlloc`] goes around any inner allocator; [`heap()`] is where everything is read. A [`Trigger`] tells a
 //! collector when to act, at limits that a [`policy`] sets. A [hard limit](Heap::set_hard_limit) refuses what
-//! would go past it. A [`Counter`] is the same account for one object: a VM instance, a cache.
+//! would go past it. [`Heap::measure`] and a [`Scope`] tell what a piece of code did, [`assert_allocates!`] holds a
+//! test to it, and [`Heap::threads`] lists who did what. A [`Counter`] is the same account for one object: a VM instance, a cache.
 //!
 //! # What is exact and what is not
 //!
@@ -41,6 +42,7 @@
 //! | [`Heap::error_bound`], [`Batched`] | for each thread, the threshold it is under less one byte; [16 KiB](Heap::threshold) unless set |
 //! | [`Heap::live_bytes`], [`Exact`] | `== truth` after every operation that has returned; the bound is 0 |
 //! | [`Heap::peak_bytes`] | the highest *published* live bytes: ≥ every `live_bytes()` read before, and within the bound of the truth |
+//! | [`Scope::peak_bytes`] | as [`Heap::peak_bytes`], since the scope was opened |
 //! | [`Trigger`] on live bytes | never due while the exact figure is below its limit; due at the latest when a thread publishes with the exact figure at or above it, which is then above the limit by less than twice the bound and one block for each thread just publishing |
 //! | [`Heap::set_hard_limit`] | exact live bytes never exceed it; a request is not refused while live bytes, request and twice the bound fit below it |
 //!
@@ -68,7 +70,8 @@
 //! The arguments, with the memory orderings, stand in the documentation of the private modules
 //! (`cargo doc --document-private-items`): `shard` for the counters, `room` for how far a thread runs on,
 //! `ledger`, `published` and `terms` for publishing, the error bound and the peak, `sum` for the exact sum, `registry`
-//! for the shards' ownership, `local` and `exit` for how a thread comes by its shard and gives it back,
+//! for the shards' ownership, `local` and `exit` for how a thread comes by its shard and gives it back, `seat` for how
+//! others read whose it is, `peaks` for the peaks of scopes,
 //! `watermark` for how a limit is watched, `hard_limit` for how one is kept.
 //!
 //! # When not to use it
@@ -108,6 +111,8 @@
 mod account;
 #[cfg(not(loom))]
 mod alloc;
+#[cfg(not(loom))]
+mod assertion;
 #[cfg(all(feature = "allocator-api2", not(loom)))]
 mod counted;
 #[cfg(not(loom))]
@@ -119,6 +124,7 @@ pub mod export;
 mod hard_limit;
 #[cfg(not(loom))]
 mod heap;
+mod identity;
 mod ledger;
 #[cfg(not(loom))]
 mod local;
@@ -127,6 +133,7 @@ mod mode;
 mod operation;
 #[cfg(not(loom))]
 mod pages;
+mod peaks;
 mod place;
 pub mod policy;
 mod published;
@@ -136,6 +143,9 @@ mod registry;
 #[cfg(not(loom))]
 mod report;
 mod room;
+#[cfg(not(loom))]
+mod scope;
+mod seat;
 mod shard;
 mod sleeper;
 mod sum;
@@ -143,6 +153,8 @@ mod sync;
 mod terms;
 #[cfg(not(loom))]
 mod thread;
+#[cfg(not(loom))]
+mod threads;
 mod threshold;
 mod totals;
 #[cfg(not(loom))]
@@ -153,6 +165,9 @@ mod watermark;
 
 #[cfg(not(loom))]
 pub use alloc::TallyAlloc;
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub use assertion::Allowance;
 #[cfg(all(feature = "allocator-api2", not(loom)))]
 pub use counted::Counted;
 #[cfg(not(loom))]
@@ -164,6 +179,10 @@ pub use heap::{Heap, heap};
 pub use mode::{Batched, DefaultMode, Exact, Mode};
 #[cfg(not(loom))]
 pub use report::{Cause, Report};
+#[cfg(not(loom))]
+pub use scope::{Measured, Scope};
+#[cfg(not(loom))]
+pub use threads::ThreadReading;
 pub use threshold::{MAX_THRESHOLD, ThresholdError};
 pub use totals::Totals;
 #[cfg(not(loom))]

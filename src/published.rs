@@ -9,9 +9,25 @@
 //! it, and once publishes are done the peak is the highest total there was (model:
 //! `the_peak_is_never_below_a_live_figure_read_before_it`).
 //!
+//! # Starting the peak anew
+//!
+//! [`Published::restart_peak`] starts it from the total of that moment, for whoever wants a peak of his own
+//! ([`peaks`](crate::peaks)), and the figure that it had is not lost: it goes into `earlier_peak` first, and
+//! the account's peak is the higher of the two. The peak is taken down by a compare-and-swap from the very
+//! figure that was kept, so nothing that a publish adds in between falls out.
+//!
+//! Whoever reads the peak reads `earlier_peak` after it. If it finds the peak taken down (`Release`, and every
+//! later change is a read-modify-write; `Acquire`) it finds there what it had been, so a restart is invisible
+//! to it (model: `a_restart_hides_no_peak_from_a_reader`).
+//!
+//! A publish compares with a peak that may be old, and one from before a restart would keep it from raising the
+//! new one. So a restart, once the peak is down, adds nothing to the total, which makes it one of the changes
+//! of the total. Publishes that come after it there see the peak taken down; what the others added is in the
+//! total that the new peak starts from (model: `a_restarted_peak_has_every_total_since`).
+//!
 //! # Memory orderings
 //!
-//! Most are `Relaxed`. Each figure here is one atomic, so coherence alone gives every claim about it: an add is
+//! Most others are `Relaxed`. Each figure here is one atomic, so coherence alone gives every claim about it: an add is
 //! seen by everything ordered after it, and the peak, which only grows between resets, is never seen to shrink.
 //!
 //! The totals' `fetch_add`s are `AcqRel` for the sake of limits. A publish adds to the total, then reads the
@@ -21,7 +37,7 @@
 //! `no_crossing_is_lost_between_a_publish_and_an_arming`).
 
 use crate::operation::{Net, Operation};
-use crate::sync::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{AtomicUsize, const_fn};
 
 /// The total that stands for nothing live. What is below stands for a number below zero: bytes
@@ -31,7 +47,7 @@ use crate::sync::{AtomicUsize, const_fn};
 const ZERO: usize = usize::MAX / 8;
 
 /// Returns the live figure that a shared total stands for.
-const fn live(total: usize) -> usize {
+pub(crate) const fn live(total: usize) -> usize {
     total.saturating_sub(ZERO)
 }
 
@@ -56,11 +72,13 @@ pub(crate) struct Published {
     /// Added to by publishes; read by anyone. From [`ZERO`] up, as are the others here.
     bytes: AtomicUsize,
     blocks: AtomicUsize,
-    /// The highest total of bytes since the last reset. Raised by publishes and readers.
+    /// The highest total of bytes since the last restart. Raised by publishes and readers.
     peak: AtomicUsize,
     /// The totals at the lowest limits in force, or lower; `usize::MAX` without one. Written by triggers.
     bytes_mark: AtomicUsize,
     blocks_mark: AtomicUsize,
+    /// The highest total of bytes from the last reset to the last restart. Raised by restarts.
+    earlier_peak: AtomicUsize,
 }
 
 impl Published {
@@ -72,6 +90,7 @@ impl Published {
                 peak: AtomicUsize::new(ZERO),
                 bytes_mark: AtomicUsize::new(usize::MAX),
                 blocks_mark: AtomicUsize::new(usize::MAX),
+                earlier_peak: AtomicUsize::new(ZERO),
             }
         }
     }
@@ -176,15 +195,45 @@ impl Published {
 
     /// Returns the highest live bytes since the last reset.
     pub(crate) fn peak_bytes(&self) -> usize {
-        live(self.total_below_peak().max(self.peak.load(Relaxed)))
+        live(self.peak_with(&self.earlier_peak))
     }
 
-    /// Forgets the peak; from now on it is the live bytes of now or what comes above them. A publish that
-    /// is under way counts as coming after.
-    pub(crate) fn reset_peak(&self) {
+    /// Returns the highest live bytes since the restart after which `kept` began to be raised.
+    pub(crate) fn peak_bytes_since(&self, kept: &AtomicUsize) -> usize {
+        live(self.peak_with(kept))
+    }
+
+    fn peak_with(&self, kept: &AtomicUsize) -> usize {
+        let total = self.total_below_peak();
+        let peak = self.peak.load(Acquire);
+        total.max(peak).max(kept.load(Relaxed))
+    }
+
+    /// Starts the peak anew from the total of now, having raised the account's own to what it was and given that to
+    /// `keep`, to raise others to: the last time it is called, for good. Returns that total of now, which belongs to the
+    /// new peak. A publish that is under way counts as coming after. One caller at a time.
+    pub(crate) fn restart_peak(&self, keep: impl Fn(usize)) -> usize {
+        let mut peak = self.peak.load(Relaxed);
+        loop {
+            self.earlier_peak.fetch_max(peak, Relaxed);
+            keep(peak);
+            match self
+                .peak
+                .compare_exchange_weak(peak, ZERO, Release, Relaxed)
+            {
+                Ok(_) => break,
+                Err(now) => peak = now,
+            }
+        }
+        self.bytes.fetch_add(0, AcqRel)
+    }
+
+    /// Forgets the account's own peak of the time before the restart that returned `total`. One caller at a time, and
+    /// none that restarts.
+    pub(crate) fn forget_earlier_peak(&self, total: usize) {
         // A swap for the models' sake: loom orders the writes to a variable among read-modify-writes,
         // and with a plain store shows the peak going back.
-        self.peak.swap(ZERO, Relaxed);
+        self.earlier_peak.swap(total, Relaxed);
     }
 
     /// Sets the marks to limits, `usize::MAX` for none; or, to have every publish look, below all totals.
@@ -245,8 +294,10 @@ mod tests {
             let (mut bytes, mut blocks, mut highest) = (0_i128, 0_i128, 0_i128);
             for (n, (operation, by)) in operations.into_iter().enumerate() {
                 if n == reset_at {
-                    one.reset_peak();
-                    any.reset_peak();
+                    for published in [&one, &any] {
+                        let total = published.restart_peak(|_| ());
+                        published.forget_earlier_peak(total);
+                    }
                     highest = bytes.max(0);
                 }
                 let net = Net::of(operation, by);

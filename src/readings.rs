@@ -108,9 +108,12 @@ macro_rules! reading_methods {
             }
 
             /// Starts the peak anew from the published live bytes of now. A publish that another thread
-            /// has under way counts as coming after.
+            /// has under way counts as coming after. A [`Scope`](crate::Scope) that is open keeps its own.
+            ///
+            /// Takes a lock that only this and the opening of scopes take, for a moment; in a child that was forked
+            /// while another thread held it, it may be taken for ever.
             pub fn reset_peak(&self) {
-                crate::watch::Watched::ledger(self).published.reset_peak();
+                crate::peaks::PEAKS.reset(&crate::watch::Watched::ledger(self).published);
             }
 
             /// Publishes the calling thread's pending bytes now, and brings it under the present

@@ -106,15 +106,14 @@ impl<T: Slot, const SLOTS: usize> Slab<T, SLOTS> {
         }
     }
 
-    /// Frees the slot if it is one of this slab's.
-    fn release(&self, content: &T) -> bool {
-        let offset = ptr::from_ref(content)
-            .addr()
-            .wrapping_sub(self.slots.as_ptr().addr());
+    /// Frees the slot that something at `address` lies in, once `last` has seen it, if it is one of this slab's.
+    fn release(&self, address: usize, last: impl FnOnce(&T)) -> bool {
+        let offset = address.wrapping_sub(self.slots.as_ptr().addr());
         let slot = offset / size_of::<CachePadded<T>>();
-        if slot >= SLOTS {
+        let Some(content) = self.slots.get(slot) else {
             return false;
-        }
+        };
+        last(content);
         self.owned.fetch_and(!bit(slot), Release);
         true
     }
@@ -172,7 +171,13 @@ impl<T: Slot, const SLOTS: usize> Registry<T, SLOTS> {
 
     /// Takes back a slot that [`claim`](Self::claim) handed out, as its owner leaves it.
     pub(crate) fn release(&self, slot: &T) {
-        self.slabs().any(|slab| slab.release(slot));
+        self.release_around(slot, |_| ());
+    }
+
+    /// Takes back the slot that `part` is a part of; `last` sees it while it is still owned.
+    pub(crate) fn release_around<P>(&self, part: &P, last: impl Fn(&T)) {
+        let address = ptr::from_ref(part).addr();
+        self.slabs().any(|slab| slab.release(address, &last));
     }
 
     /// Walks the slots that were ever owned.

@@ -29,6 +29,8 @@
 //!   * On the allocated side: what was freed before an allocation, to make place for it, is seen by a
 //!     reader that sees the allocation and looks at the deallocated side after it (model:
 //!     `the_lower_figure_of_a_sum_is_never_above_what_was_live`).
+//! * What an owner found is written `Release` and read `Acquire`: whoever sees it is ordered after the owner
+//!   before left ([`seat`](crate::seat)).
 //! * The rest is the owner's own, or is read as a figure that may be old: `Relaxed`.
 
 use crate::operation::{Net, Operation};
@@ -59,7 +61,7 @@ pub(crate) struct Shard {
     /// How often the owner wrote to the shared line; read by whoever sums.
     publishes: AtomicUsize,
 
-    /// The counters as the present owner found them. Written at the claim.
+    /// The counters as the present owner found them. Written at the claim; read by the owner, and by listings.
     found: Found,
 }
 
@@ -197,25 +199,26 @@ impl Shard {
     pub(crate) fn note_found(&self) {
         let now = self.totals();
         let found = &self.found;
-        found.bytes_allocated.store(now.bytes_allocated, Relaxed);
+        found.bytes_allocated.store(now.bytes_allocated, Release);
         found
             .bytes_deallocated
-            .store(now.bytes_deallocated, Relaxed);
-        found.allocations.store(now.allocations, Relaxed);
-        found.deallocations.store(now.deallocations, Relaxed);
-        found.reallocations.store(now.reallocations, Relaxed);
+            .store(now.bytes_deallocated, Release);
+        found.allocations.store(now.allocations, Release);
+        found.deallocations.store(now.deallocations, Release);
+        found.reallocations.store(now.reallocations, Release);
     }
 
-    /// Returns what has been counted since the present owner came.
+    /// Returns what has been counted since the present owner came. To whoever is not the owner it means something
+    /// only if the owner stays the same meanwhile.
     pub(crate) fn owner_totals(&self) -> Totals {
         let found = &self.found;
         self.totals()
             - Totals {
-                bytes_allocated: found.bytes_allocated.load(Relaxed),
-                bytes_deallocated: found.bytes_deallocated.load(Relaxed),
-                allocations: found.allocations.load(Relaxed),
-                deallocations: found.deallocations.load(Relaxed),
-                reallocations: found.reallocations.load(Relaxed),
+                bytes_allocated: found.bytes_allocated.load(Acquire),
+                bytes_deallocated: found.bytes_deallocated.load(Acquire),
+                allocations: found.allocations.load(Acquire),
+                deallocations: found.deallocations.load(Acquire),
+                reallocations: found.reallocations.load(Acquire),
             }
     }
 

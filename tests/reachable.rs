@@ -34,8 +34,9 @@ const METHODS: [&str; 8] = [
 ];
 
 /// What the methods may want from outside: the inner allocator, memory for shards, the key that tells of
-/// a thread's end, the address of a thread-local, and the system call that wakes a thread which waits for
-/// a trigger (`Thread::unpark`; on Linux it wakes, and never waits).
+/// a thread's end, the address of a thread-local, and two system calls by number: the one that wakes a thread
+/// which waits for a trigger (`Thread::unpark`; on Linux it wakes, and never waits), and `gettid` for the id of a
+/// thread that claims its shard (no memory, no wait, no failure).
 const WANTED: [&str; 11] = [
     "inner_alloc",
     "inner_alloc_zeroed",

@@ -3,6 +3,7 @@
 use loom::sync::Arc;
 
 use super::{explore, join, spawn};
+use crate::seat::Seat;
 use crate::shard::Shard;
 
 use crate::operation::Operation::Allocate;
@@ -92,5 +93,38 @@ fn claims_past_the_first_slab_race_to_extend_it() {
         assert_eq!(registry.owned(), 0, "all were handed back");
         let shards = registry.used().count();
         assert!((3..=4).contains(&shards), "{shards} shards");
+    });
+}
+
+/// Sits down on a seat and counts so many bytes as its id is.
+fn sit_and_count(seat: &Seat, id: usize) {
+    seat.shard.note_found();
+    seat.sit_down(id);
+    seat.shard.count(Allocate, id);
+}
+
+/// A thread gets up and another comes to the same seat (what orders the two is the registry's), while a third lists
+/// the seats. What it reads under an id was counted by the thread of that id.
+#[test]
+fn a_reading_never_shows_one_threads_figures_under_anothers_id() {
+    explore(2, || {
+        let seats = Arc::new(crate::registry::Registry::<Seat, 2>::new());
+        sit_and_count(seats.claim().expect("there is room"), 1);
+        let owners = spawn(&seats, |seats| {
+            let first = seats.used().next().expect("claimed above");
+            seats.release_around(&first.shard, Seat::get_up);
+            sit_and_count(seats.claim().expect("there is room"), 2);
+        });
+        let reader = spawn(&seats, |seats| {
+            for sitting in seats.used().filter_map(Seat::sitting) {
+                let (id, bytes) = (sitting.thread, sitting.totals.bytes_allocated);
+                assert!(
+                    id == 1 && bytes == 1 || id == 2 && (bytes == 0 || bytes == 2),
+                    "{sitting:?}"
+                );
+            }
+        });
+        join([owners, reader]);
+        assert_eq!(seats.used().filter_map(Seat::sitting).count(), 1);
     });
 }

@@ -21,6 +21,7 @@ claims![
     a_child_forked_by_a_thread_hands_its_shard_back,
     a_child_forked_while_threads_start_and_end_does_not_hang,
     a_grandchild_counts_on,
+    a_child_lists_its_parents_threads_without_names,
 ];
 
 /// Below the default threshold: parked threads hold it back from the published total.
@@ -139,5 +140,22 @@ fn a_grandchild_counts_on() {
     });
     assert_eq!(status, 0, "the child's wait status");
     assert_within_bound();
+    assert_exact();
+}
+
+fn a_child_lists_its_parents_threads_without_names() {
+    with_8_parked_threads(|| {
+        let listed = heap().threads();
+        assert_eq!(listed.len(), 9, "in the parent: {listed:?}");
+        let status = in_a_fork(|| {
+            let in_child = heap().threads();
+            assert_eq!(in_child.len(), 9, "{in_child:?}");
+            for (parent, child) in listed.iter().zip(&in_child) {
+                assert_eq!((parent.id, &child.name), (child.id, &None));
+                assert!(child.totals.bytes_allocated >= parent.totals.bytes_allocated);
+            }
+        });
+        assert_eq!(status, 0, "the child's wait status");
+    });
     assert_exact();
 }
