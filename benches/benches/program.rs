@@ -20,14 +20,9 @@ use comfy_table::presets::ASCII_MARKDOWN;
 use comfy_table::{CellAlignment, Table};
 use indicatif::{ProgressBar, ProgressStyle};
 use object::{Object as _, ObjectSection as _};
+use tally_alloc_bench::published::{Form, RIPGREP, succeed};
 use tally_alloc_bench::report;
 use tally_alloc_bench::rounds::{self, Comparison, Enough, Run};
-
-const RIPGREP: &str = "15.1.0";
-
-/// The two lines.
-const DEPENDENCY: &str = "[dependencies.tally-alloc]\npath = ";
-const INSTALLED: &str = "#[global_allocator]\nstatic GLOBAL: tally_alloc::TallyAlloc = tally_alloc::TallyAlloc::system();\n";
 
 const TEXT_BAR: f64 = 1.01;
 const TIME_BAR: f64 = 1.01;
@@ -67,19 +62,16 @@ struct Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("program");
-    let source = fetch(&directory)?;
-    let programs = [
-        build(&source, &directory, Form::Published)?,
-        build(&source, &directory, Form::Counted)?,
-    ];
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let build = |form| RIPGREP.copy(directory, form, "")?.build();
+    let programs = [build(Form::Published)?, build(Form::Counted)?];
     let [plain, counted] = [text_size(&programs[0])?, text_size(&programs[1])?];
     let growth = counted as f64 / plain as f64;
 
-    let searched = arguments
-        .search
-        .clone()
-        .unwrap_or_else(|| directory.join("vendor"));
+    let searched = match &arguments.search {
+        Some(chosen) => chosen.clone(),
+        None => RIPGREP.vendor(directory)?,
+    };
     let times = [1, 0]
         .map(|threads| compare(&arguments, &programs, &searched, threads))
         .into_iter()
@@ -87,7 +79,7 @@ fn main() -> anyhow::Result<()> {
 
     let mut table = Table::new();
     table.load_preset(ASCII_MARKDOWN).set_header([
-        &*format!("ripgrep {RIPGREP}"),
+        &*format!("ripgrep {}", RIPGREP.version),
         "system",
         "counted in batches",
     ]);
@@ -126,100 +118,6 @@ fn main() -> anyhow::Result<()> {
                 time.workload,
                 report::ratio(ratio)
             );
-        }
-    }
-    Ok(())
-}
-
-/// Has cargo fetch ripgrep's source with all that it depends on. Returns where it is.
-fn fetch(directory: &Path) -> anyhow::Result<PathBuf> {
-    let source = directory.join(format!("vendor/ripgrep-{RIPGREP}"));
-    if source.join("Cargo.toml").exists() {
-        return Ok(source);
-    }
-    fs::create_dir_all(directory.join("src"))?;
-    fs::write(directory.join("src/lib.rs"), "")?;
-    let manifest = format!(
-        "[package]\nname = \"fetched\"\nedition = \"2024\"\n[dependencies]\nripgrep = \"={RIPGREP}\"\n[workspace]\n"
-    );
-    fs::write(directory.join("Cargo.toml"), manifest)?;
-    let mut vendor = cargo();
-    vendor
-        .args(["vendor", "--versioned-dirs", "vendor"])
-        .current_dir(directory)
-        .stdout(Stdio::null());
-    succeed(&mut vendor)?;
-    Ok(source)
-}
-
-fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-}
-
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
-    let status = command
-        .status()
-        .with_context(|| format!("running {command:?}"))?;
-    ensure!(status.success(), "{command:?} failed");
-    Ok(())
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Published,
-    Counted,
-}
-
-/// Builds ripgrep in one of its forms. Returns the program's path.
-fn build(source: &Path, directory: &Path, form: Form) -> anyhow::Result<PathBuf> {
-    let copy = directory.join(match form {
-        Form::Published => "published",
-        Form::Counted => "counted",
-    });
-    if copy.exists() {
-        fs::remove_dir_all(&copy)?;
-    }
-    copy_tree(source, &copy)?;
-    let manifest = copy.join("Cargo.toml");
-    let mut text = fs::read_to_string(&manifest)?;
-    // Both are outside any workspace.
-    text.push_str("\n[workspace]\n");
-    if form == Form::Counted {
-        let ours = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let ours = ours.canonicalize()?;
-        text.push_str(&format!("{DEPENDENCY}{ours:?}\n"));
-        let main = copy.join("crates/core/main.rs");
-        let program = fs::read_to_string(&main)?;
-        fs::write(&main, program + INSTALLED)?;
-    }
-    fs::write(&manifest, text)?;
-    let target = directory.join("target");
-    let mut build = cargo();
-    build
-        .args(["build", "--quiet", "--profile", "release-lto"])
-        .arg("--manifest-path")
-        .arg(&manifest)
-        .arg("--target-dir")
-        .arg(&target);
-    succeed(&mut build)?;
-    let built = target
-        .join("release-lto")
-        .join(format!("rg{}", std::env::consts::EXE_SUFFIX));
-    let program = copy.join(format!("rg{}", std::env::consts::EXE_SUFFIX));
-    fs::copy(&built, &program).with_context(|| format!("copying {}", built.display()))?;
-    Ok(program)
-}
-
-fn copy_tree(from: &Path, to: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let target = to.join(&name);
-        if entry.file_type()?.is_dir() {
-            copy_tree(&entry.path(), &target)?;
-        } else if name != ".cargo-checksum.json" {
-            fs::copy(entry.path(), target)?;
         }
     }
     Ok(())
