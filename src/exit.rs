@@ -58,6 +58,9 @@ mod unix {
         leave();
     }
 
+    // A module of WebAssembly cannot be unloaded, nor name an address in a section of its own; on AIX the linker
+    // goes by function names. There the key stays.
+    #[cfg(not(any(target_family = "wasm", target_os = "aix")))]
     #[used]
     #[cfg_attr(
         target_vendor = "apple",
@@ -67,6 +70,7 @@ mod unix {
     static UNLOAD: extern "C" fn() = disarm;
 
     /// Deletes the key: threads no longer call [`ended`] when they end.
+    #[cfg(not(any(target_family = "wasm", target_os = "aix")))]
     extern "C" fn disarm() {
         let made = KEY.swap(0, AcqRel).checked_sub(1);
         if let Some(key) = made.and_then(|key| libc::pthread_key_t::try_from(key).ok()) {

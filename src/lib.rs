@@ -108,6 +108,14 @@
     allow(dead_code, unused_imports, reason = "models use the core, not the rim")
 )]
 
+#[cfg(not(any(target_pointer_width = "32", target_pointer_width = "64")))]
+compile_error!(
+    "tally-alloc needs pointers of 32 or 64 bits: its counters are as wide as a pointer"
+);
+
+#[cfg(not(all(target_has_atomic = "ptr", target_has_atomic = "32")))]
+compile_error!("tally-alloc needs atomic operations, as wide as a pointer and of 32 bits");
+
 mod account;
 #[cfg(not(loom))]
 mod alloc;
