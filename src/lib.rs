@@ -85,6 +85,13 @@
 //! * With tens of thousands of threads and only [`Heap::live_bytes`] to go by: the bound grows with each.
 //!   Lower the threshold, or read [`Heap::totals`].
 //!
+//! # Targets
+//!
+//! Tested on x86-64 Linux with glibc; the README says of each other kind of target what is known. It takes `std`, pointers
+//! of 32 or 64 bits and atomic operations as wide as a pointer; anything less is a compile error. It uses
+//! `thread_local!` inside the allocator, which [never allocates through the global
+//! allocator](std::alloc::GlobalAlloc#re-entrance).
+//!
 //! # Features
 //!
 //! * `exact` makes [`Exact`] the [`DefaultMode`]. Without it, threads publish in batches; both modes are
