@@ -2,7 +2,7 @@
 //! be given back.
 //!
 //! ```text
-//! cargo run --release --example resident
+//! cargo run --example resident
 //! ```
 //!
 //! | column | what it is | who says it |
