@@ -188,7 +188,7 @@ fn print(steps: &[Step], out: &mut impl Write) -> io::Result<()> {
         let mut line = format!("| {}", step.name);
         let usable = step.usable.map(usize::cast_signed);
         for figure in [Some(step.requested), usable, step.held, step.resident] {
-            let text = figure.map_or_else(String::new, |bytes| kibibytes(bytes));
+            let text = figure.map_or_else(String::new, kibibytes);
             let _ = write!(line, " | {text}");
         }
         writeln!(out, "{line} |")?;
@@ -201,8 +201,11 @@ fn c_library() -> String {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         #[allow(unsafe_code, reason = "asks the C library")]
+        // SAFETY: asks for a pointer.
+        let version = unsafe { libc::gnu_get_libc_version() };
+        #[allow(unsafe_code, reason = "asks the C library")]
         // SAFETY: a string that is never changed, and ends in zero.
-        let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+        let version = unsafe { std::ffi::CStr::from_ptr(version) };
         format!("glibc {}", version.to_string_lossy())
     }
     #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
