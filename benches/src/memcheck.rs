@@ -256,8 +256,8 @@ impl Stacks {
     ///
     /// # Errors
     ///
-    /// When it is not as expected, or when our allocator resized a block of an alignment that `realloc` does not
-    /// take: the trace then lacks a resize.
+    /// When it is not as expected; when Rust code, other than `std`, asked for blocks past our allocator; or when our
+    /// allocator resized a block of an alignment that `realloc` does not take: the trace then lacks a resize.
     pub fn of(file: &str) -> anyhow::Result<Self> {
         let (_, body) = file
             .split_once("events: curB  curBk  totB  totBk  totFdB  totFdBk")
@@ -309,6 +309,12 @@ impl Stacks {
             );
             self.ours.add(blocks);
         } else if allocated > 0 {
+            // A call from our allocator that nothing follows is a jump, and leaves no trace of us. (Nothing follows
+            // where counting was forgotten.)
+            ensure!(
+                !is_rust(asked) || asked.trim_start_matches('<').starts_with("std::"),
+                "{asked} asked for {allocated} blocks, and is neither our allocator nor the C library nor `std`"
+            );
             // What both allocates and frees is `realloc`.
             self.resized_outside.blocks += allocated.min(freed);
             self.resized_outside.carried += bytes.min(freed_bytes);
@@ -341,17 +347,17 @@ fn named<'a>(name: &'a str, names: &mut HashMap<&'a str, &'a str>) -> anyhow::Re
         .context("a name that was given before")
 }
 
+fn is_rust(name: &str) -> bool {
+    name.contains("::") || name.starts_with("_R")
+}
+
 /// Returns the function of the C library that Rust code, or the start of a thread, had called; where Rust code itself
 /// asked, that.
 fn entry<'a>(stack: &[&'a str]) -> &'a str {
-    let is_rust = |name: &str| {
-        name.contains("::")
-            || name.starts_with("_R")
-            || ["main", "start_thread", "clone", "(below main)"].contains(&name)
-    };
+    let starts = ["main", "start_thread", "clone", "(below main)"];
     let called = stack
         .iter()
-        .rposition(|name| is_rust(name))
+        .rposition(|name| is_rust(name) || starts.contains(name))
         .map_or(0, |at| at + 1);
     let function = stack.get(called).or(stack.last()).copied().unwrap_or("");
     function.split('@').next().unwrap_or(function)
@@ -563,6 +569,16 @@ totals: 178 2 584 6 406 4
             ..account()
         };
         compare(LOG, &stacks, missing).expect_err("two resizes, one counted");
+    }
+
+    #[test]
+    fn blocks_that_rust_code_got_past_us_are_refused() {
+        let past = STACKS
+            .replace("opendir@@GLIBC_2.2.5", "some::program")
+            .replace("__alloc_dir", "<T as alloc::Vec>::grow");
+        Stacks::of(&past).expect_err("a vector that is not counted");
+        let std = STACKS.replace("__alloc_dir", "<std::thread::thread::Thread>::new");
+        Stacks::of(&std).expect("a handle that is not counted");
     }
 
     #[test]
