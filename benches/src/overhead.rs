@@ -33,7 +33,7 @@ struct Arguments {
     #[arg(long)]
     full: bool,
 
-    /// Seconds for each workload, about 20 of them [default: 5].
+    /// Seconds for each workload, 24 of them [default: 4.5].
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
 
@@ -135,7 +135,7 @@ impl Arguments {
     }
 
     fn time(&self) -> Duration {
-        Duration::from_secs_f64(self.seconds.unwrap_or(5.0))
+        Duration::from_secs_f64(self.seconds.unwrap_or(4.5))
     }
 }
 
