@@ -114,10 +114,21 @@ pub(crate) struct Armed {
 
 impl Armed {
     /// Returns a figure that was certainly reached while the sum was taken.
+    ///
+    /// Among what was freed meanwhile may be blocks that the sum has not seen allocated. Then it comes to less than
+    /// zero, which says nothing.
     pub(crate) const fn reached(&self, sum: &Sum) -> usize {
+        const fn or_zero(net: isize, freed: usize) -> usize {
+            let reached = net.wrapping_sub(freed.cast_signed());
+            if reached < 0 {
+                0
+            } else {
+                reached.cast_unsigned()
+            }
+        }
         match self.measure {
-            Measure::LiveBytes => sum.totals.live_bytes().wrapping_sub(sum.freed_bytes),
-            Measure::LiveBlocks => sum.totals.live_blocks().wrapping_sub(sum.freed_blocks),
+            Measure::LiveBytes => or_zero(sum.totals.net_bytes(), sum.freed_bytes),
+            Measure::LiveBlocks => or_zero(sum.totals.net_blocks(), sum.freed_blocks),
             Measure::AllocatedBytes => sum.totals.bytes_allocated.wrapping_sub(self.base),
         }
     }
@@ -275,5 +286,37 @@ impl Watermark {
             _ => Evidence::Request,
         };
         (self.figure.load(Relaxed), evidence)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{Armed, Measure};
+    use crate::sum::Sum;
+    use crate::totals::Totals;
+
+    /// As when other threads have freed blocks during the sum that they allocated after it had passed them.
+    #[test]
+    fn more_freed_during_a_sum_than_it_found_live_reaches_nothing() {
+        let sum = Sum {
+            totals: Totals {
+                bytes_allocated: 3_000,
+                bytes_deallocated: 1_000,
+                allocations: 3,
+                deallocations: 1,
+                ..Totals::default()
+            },
+            freed_bytes: 2_001,
+            freed_blocks: 3,
+        };
+        let mut armed = Armed {
+            word: 0,
+            measure: Measure::LiveBytes,
+            limit: 10,
+            base: 0,
+        };
+        assert_eq!(armed.reached(&sum), 0, "bytes");
+        armed.measure = Measure::LiveBlocks;
+        assert_eq!(armed.reached(&sum), 0, "blocks");
     }
 }
