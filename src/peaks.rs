@@ -27,7 +27,6 @@
 //! `account` and `peak` of a slot are written by who holds the lock, or has the slot alone: `Relaxed`.
 
 use std::ptr;
-use std::sync::PoisonError;
 
 use crate::published::Published;
 use crate::registry::{Registry, Slot};
@@ -101,10 +100,7 @@ impl Peaks {
 
     /// Begins to keep a peak from now on; `None` when there is no memory for another.
     pub(crate) fn open(&self, published: &Published) -> Option<&Kept> {
-        let _alone = self
-            .restarting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.restarting.lock();
         let kept = self.kept.claim()?;
         let total = self.restart(published);
         kept.peak.store(total, Relaxed);
@@ -121,10 +117,7 @@ impl Peaks {
 
     /// Forgets the account's own peak, and none that is kept.
     pub(crate) fn reset(&self, published: &Published) {
-        let _alone = self
-            .restarting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.restarting.lock();
         let total = self.restart(published);
         published.forget_earlier_peak(total);
     }

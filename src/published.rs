@@ -60,7 +60,7 @@ fn change(total: &AtomicUsize, by: isize) -> (usize, usize) {
 }
 
 /// The bound on the error of published blocks, from that of bytes: a shard under threshold `t` leaves at
-/// most `t / 16` blocks pending when it has looked, less one, and between two looks at most `t − 1` bytes
+/// most `(t − 1) / 16` blocks pending when it has looked, and between two looks at most `t − 1` bytes
 /// pass on a side, a block each: no more than `2 (t − 1)` in all.
 pub(crate) const fn blocks_bound(error_bound: usize) -> usize {
     error_bound.saturating_mul(2)
