@@ -124,7 +124,7 @@ impl Ledger {
         if !self.are_blocks_due(due.blocks, shard.threshold(), true) {
             due.blocks = 0;
         }
-        self.publish_part(shard, due)
+        self.publish_due(shard, due)
     }
 
     /// Looks at a shard after an operation of `bytes` that found no room: has room made under the present threshold,

@@ -135,3 +135,22 @@ fn large_operations_publish_their_blocks_when_a_sixteenth_of_the_threshold_is_pe
         "it has to look, and come under the new threshold"
     );
 }
+
+#[test]
+fn a_large_operation_that_evens_out_what_was_pending_writes_nothing() {
+    let ledger = Ledger::new();
+    let shard = Shard::new();
+    ledger.admit(&shard, 64);
+    for operation in [Operation::Deallocate, Operation::Allocate] {
+        shard.count(operation, 64);
+    }
+    assert_eq!(ledger.publish_large(&shard), Attention::None);
+    assert_eq!(shard.publishes(), 0, "writes to the shared line");
+    let mark = ledger.claim_watermark().expect("the first of four");
+    ledger.arm(mark, Measure::AllocatedBytes, usize::MAX / 16, 0);
+    assert_eq!(
+        ledger.publish_large(&shard),
+        Attention::Needed,
+        "while traffic is watched"
+    );
+}
