@@ -10,6 +10,7 @@ use crate::mode::{DefaultMode, Mode};
 use crate::operation::Operation;
 use crate::place::Place;
 use crate::readings::{Readings, reading_methods};
+use crate::remembered::Tag;
 use crate::shard::Shard;
 use crate::sum::Sum;
 use crate::thread;
@@ -38,7 +39,7 @@ use crate::watch::{Watch, Watched};
 ///
 /// # Memory
 ///
-/// On a 64-bit target with cache lines kept 128 bytes apart, a counter is 1,792 bytes, a third of it
+/// On a 64-bit target with cache lines kept 128 bytes apart, a counter is 2,048 bytes, a quarter of it
 /// the table of threads and most of the rest padding. Each thread that counts has a place of 256
 /// bytes in it. Places are allocated in groups of 1, 2, 4, 8 and so on, a group when the first
 /// thread of it counts, and reused by later threads, so they number less than twice the largest number of
@@ -104,6 +105,7 @@ use crate::watch::{Watch, Watched};
 pub struct Counter<M = DefaultMode> {
     ledger: Ledger,
     places: ThreadLocal<CachePadded<Place>>,
+    tag: Tag,
     /// Counted into by any thread, with atomic adds, and published at once.
     outside: CachePadded<Shard>,
     mode: PhantomData<fn() -> M>,
@@ -111,7 +113,7 @@ pub struct Counter<M = DefaultMode> {
 
 // What the docs say of memory; elsewhere padding differs.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
-const _: () = assert!(size_of::<Counter>() == 1792);
+const _: () = assert!(size_of::<Counter>() == 2048);
 
 impl Counter {
     /// Returns a counter in the default mode, with nothing counted.
@@ -128,6 +130,7 @@ impl<M: Mode> Counter<M> {
         Self {
             ledger: Ledger::new(),
             places: ThreadLocal::new(),
+            tag: Tag::new(),
             outside: CachePadded::new(Shard::new()),
             mode: PhantomData,
         }
@@ -190,8 +193,20 @@ impl<M: Mode> Counter<M> {
     /// Returns the calling thread's place, if it has one.
     #[inline(always)]
     fn own_place(&self) -> Option<&Place> {
+        self.tag.recall().or_else(|| self.find_place())
+    }
+
+    #[allow(unsafe_code, reason = "promises that places stay where they are")]
+    #[cold]
+    #[inline(never)]
+    fn find_place(&self) -> Option<&Place> {
         let place = self.places.get()?;
-        place.is_owned_by(thread::name()).then_some(place)
+        if !place.is_owned_by(thread::name()) {
+            return None;
+        }
+        // SAFETY: a place is given back with the counter, and with it the tag, and does not move before.
+        unsafe { self.tag.remember(place) };
+        Some(place)
     }
 
     /// Gives the calling thread a place, if it can be given one.

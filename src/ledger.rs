@@ -71,7 +71,7 @@ impl Attention {
 /// The published totals of one account and the terms under which its shards publish.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    pub(crate) published: CachePadded<Published>,
+    pub(crate) published: Published,
     pub(crate) terms: CachePadded<Terms>,
     watermarks: Registry<Watermark, WATERMARKS>,
     /// Held by triggers while they change which watermarks there are. Publishing threads never take it.
@@ -82,7 +82,7 @@ impl Ledger {
     const_fn! {
         pub(crate) const fn new() -> Self {
             Self {
-                published: CachePadded::new(Published::new()),
+                published: Published::new(),
                 terms: CachePadded::new(Terms::new()),
                 watermarks: Registry::new(),
                 watching: Mutex::new(()),

@@ -156,6 +156,8 @@ mod published;
 mod readings;
 mod registry;
 #[cfg(not(loom))]
+mod remembered;
+#[cfg(not(loom))]
 mod report;
 mod room;
 #[cfg(not(loom))]

@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use thread_local::ThreadLocal;
 
 use crate::place::Name;
+use crate::remembered;
 
 /// The name of every thread that had none when it could no longer be numbered. It owns no place.
 const TOO_LATE: Name = Name::MAX;
@@ -78,6 +79,9 @@ impl Myself {
                 }))
                 .is_ok();
                 self.name.set(if numbered { new_name() } else { TOO_LATE });
+                if numbered {
+                    remembered::keep();
+                }
                 numbered
             }
             TOO_LATE => false,

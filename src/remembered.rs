@@ -1,0 +1,159 @@
+//! The places that a thread counted into last, so that it need not look them up again.
+//!
+//! `thread_local` finds a thread's place in 14 instructions, more than it takes to count there. So each thread remembers
+//! a few places, each with the number of the counter that it is in, and recalls one in seven.
+//!
+//! # Which counter
+//!
+//! A [`Tag`] is a counter's number: given when a thread first remembers a place of it, and never to another
+//! counter. (An address would be another's once the counter is dropped.) What a thread remembers of a counter that is gone
+//! is never recalled, since nobody has that number to ask with.
+//!
+//! # The end of a thread
+//!
+//! A place belongs to whoever has the thread's number in `thread_local`, which takes the number back in the destructor of a
+//! thread-local; from then on another thread may own the place. So what is remembered must be forgotten
+//! before. A destructor of our own does it, and from then on nothing is remembered any more. It is registered
+//! after that of `thread_local`, and runs before it: the standard library, and glibc where that keeps the list, run
+//! destructors in the reverse of the order in which they were registered. No document promises it, so nothing is
+//! remembered on systems where it has not been tried (test: `a_place_that_another_thread_has_taken_over_is_left_alone`).
+
+#![allow(unsafe_code, reason = "a remembered place is a pointer")]
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::place::Place;
+
+/// How many places a thread remembers at most: enough for a virtual machine with an account for each kind of
+/// memory. A counter has its slot by its number, so those made one after another do not get in each other's way.
+const SLOTS: usize = 4;
+
+/// Whether destructors are known to run in the reverse of their order.
+const IS_ORDER_KNOWN: bool = cfg!(target_os = "linux");
+
+/// The number of a counter that no thread has remembered yet.
+const NOT_GIVEN: usize = 0;
+
+/// The number that a thread remembers which remembers none.
+const NO_COUNTER: usize = usize::MAX;
+
+/// See the module. `Relaxed` throughout: a thread only compares it with what it has read there itself.
+#[derive(Debug)]
+pub(crate) struct Tag(AtomicUsize);
+
+struct Memory {
+    /// The destructor is registered and has not run.
+    is_kept: Cell<bool>,
+    slots: [Slot; SLOTS],
+}
+
+struct Slot {
+    tag: Cell<usize>,
+    place: Cell<NonNull<Place>>,
+}
+
+impl Slot {
+    const EMPTY: Self = Self {
+        tag: Cell::new(NO_COUNTER),
+        place: Cell::new(NonNull::dangling()),
+    };
+}
+
+impl Memory {
+    #[inline(always)]
+    fn slot(&self, number: usize) -> &Slot {
+        &self.slots[number % SLOTS]
+    }
+}
+
+thread_local! {
+    // Without a destructor, so it can be read as long as the thread runs any code at all.
+    static MEMORY: Memory = const {
+        Memory {
+            is_kept: Cell::new(false),
+            slots: [Slot::EMPTY; SLOTS],
+        }
+    };
+
+    static FORGETTING: Forgetting = const { Forgetting };
+}
+
+struct Forgetting;
+
+impl Drop for Forgetting {
+    fn drop(&mut self) {
+        MEMORY.with(|memory| {
+            memory.is_kept.set(false);
+            for slot in &memory.slots {
+                slot.tag.set(NO_COUNTER);
+            }
+        });
+    }
+}
+
+/// Lets the calling thread remember places until it ends. To be called once it has its number in
+/// `thread_local`.
+pub(crate) fn keep() {
+    if IS_ORDER_KNOWN && FORGETTING.try_with(|_| ()).is_ok() {
+        MEMORY.with(|memory| memory.is_kept.set(true));
+    }
+}
+
+impl Tag {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicUsize::new(NOT_GIVEN))
+    }
+
+    /// Returns the calling thread's place in this tag's counter, if it is the one that it remembers.
+    #[inline(always)]
+    pub(crate) fn recall(&self) -> Option<&Place> {
+        MEMORY.with(|memory| {
+            let number = self.0.load(Relaxed);
+            let slot = memory.slot(number);
+            // SAFETY: remembered under this tag, since no other has its number; so it is there as long as
+            // the tag is.
+            (slot.tag.get() == number).then(|| unsafe { slot.place.get().as_ref() })
+        })
+    }
+
+    /// Has the calling thread remember `place`, its own in this tag's counter.
+    ///
+    /// # Safety
+    ///
+    /// The place must stay where it is as long as the tag exists.
+    pub(crate) unsafe fn remember(&self, place: &Place) {
+        MEMORY.with(|memory| {
+            if !memory.is_kept.get() {
+                return;
+            }
+            if let Some(number) = self.number() {
+                let slot = memory.slot(number);
+                slot.tag.set(number);
+                slot.place.set(NonNull::from_ref(place));
+            }
+        });
+    }
+
+    fn number(&self) -> Option<usize> {
+        match self.0.load(Relaxed) {
+            NOT_GIVEN => self.give_number(),
+            number => Some(number),
+        }
+    }
+
+    /// `None` when they have run out, after four thousand million counters on a 32-bit target. It must not start
+    /// again: two counters would have the same.
+    #[cold]
+    fn give_number(&self) -> Option<usize> {
+        static LAST: AtomicUsize = AtomicUsize::new(NOT_GIVEN);
+        let next = |last| Some(last + 1).filter(|&number| number != NO_COUNTER);
+        let number = LAST.fetch_update(Relaxed, Relaxed, next).ok()? + 1;
+        match self.0.compare_exchange(NOT_GIVEN, number, Relaxed, Relaxed) {
+            Ok(_) => Some(number),
+            Err(given) => Some(given),
+        }
+    }
+}
