@@ -18,7 +18,7 @@
 //!     let totals = heap().totals();
 //!     assert!(totals.live_bytes() >= kept.len());
 //!
-//!     // The process, from one cache line: off by no more than the bound.
+//!     // The process, from one shared total: off by no more than the bound.
 //!     assert!(heap().live_bytes().abs_diff(totals.live_bytes()) <= heap().error_bound());
 //! }
 //! ```

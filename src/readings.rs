@@ -24,7 +24,7 @@ macro_rules! reading_methods {
         flush: $flush:literal,
     ) => {
         impl $(<$mode: crate::mode::Mode>)? $account {
-            /// Returns the published live bytes: one cache line read, whatever the number of threads.
+            /// Returns the published live bytes: two words read, whatever the number of threads.
             ///
             /// # Accuracy
             ///

@@ -13,6 +13,7 @@ use std::io::{self, BufRead as _, Write as _};
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand, ValueEnum};
+use tally_alloc::{Batched, Counter, Exact};
 
 use crate::count::{self, Called};
 use crate::probes::Probe;
@@ -102,6 +103,10 @@ pub enum Operation {
     Realloc,
     /// The figure read that a safepoint would poll.
     Read,
+    /// 64 bytes charged to a counter and taken off again, whatever the allocator.
+    Charge,
+    /// The same, to one that counts exactly.
+    ChargeExact,
 }
 
 /// Whether the compiler saw the allocator's methods.
@@ -136,6 +141,12 @@ pub fn main(peer: &Peer) -> anyhow::Result<()> {
                 // Slow paths are out of line in either form.
                 (Operation::PairBelowThreshold, _) => count::pairs_of::<16_383>(&Called, times),
                 (Operation::PairOfThreshold, _) => count::pairs_of::<16_384>(&Called, times),
+                (Operation::Charge, _) => {
+                    count::charges(&Counter::<Batched>::with_mode(), times);
+                }
+                (Operation::ChargeExact, _) => {
+                    count::charges(&Counter::<Exact>::with_mode(), times);
+                }
                 (Operation::Growth, _) => count::growths(&Called, times),
             }
             Ok(())

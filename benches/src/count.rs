@@ -13,6 +13,8 @@
 use std::alloc::{self, GlobalAlloc, Layout};
 use std::hint::black_box;
 
+use tally_alloc::{Counter, Mode};
+
 /// The global allocator, through calls that are not inlined.
 #[derive(Debug)]
 pub struct Called;
@@ -93,6 +95,16 @@ pub fn reallocations(allocator: &impl GlobalAlloc, count: usize) {
     }
     // SAFETY: from this allocator, and last of this layout.
     unsafe { allocator.dealloc(block, SMALL) };
+}
+
+/// Charges a counter with 64 bytes and takes them off again, `count` times.
+#[inline(always)]
+pub fn charges<M: Mode>(counter: &Counter<M>, count: usize) {
+    let (counter, bytes) = black_box((counter, SMALL_BYTES));
+    for _ in 0..count {
+        counter.add(bytes);
+        counter.sub(bytes);
+    }
 }
 
 /// Reads a figure `count` times.
