@@ -13,8 +13,8 @@ use crate::watermark::{Evidence, Measure};
 pub struct Cause {
     /// The limit that was reached, in the trigger's measure.
     pub limit: usize,
-    /// The figure that reached it; for a request, what would be live once it is served. Of several
-    /// threads that saw the same crossing, any one's.
+    /// The figure that reached it, never below it; for a request, what would be live once it is served. Of several
+    /// threads that saw the crossing, the highest that they found.
     pub figure: usize,
     /// How the figure was found.
     pub evidence: Evidence,

@@ -22,6 +22,14 @@
 //! `a_late_verdict_does_not_fire_a_newer_limit`). With a watermark of its own for a new trigger the same
 //! holds, since generations go on: a trigger may be dropped while a thread publishes.
 //!
+//! # What is told of a crossing
+//!
+//! How it was found stands in the word, so it is the word of whoever won. The figure has no room there: it is left
+//! before the word changes, by every thread that comes to a verdict, and the highest one stays until the next
+//! arming. So the one that wins, which is at or above the limit, is in it. A thread that was held up since an
+//! earlier generation may still leave its own; a lower one is not taken (model:
+//! `a_late_verdict_leaves_no_figure_below_a_newer_limit`).
+//!
 //! # Memory orderings
 //!
 //! The word is written `Release` by `arm` and read `Acquire` by `armed`, so the limit read is that of the
@@ -101,7 +109,12 @@ const ARMED: usize = 1;
 const DUE: usize = 2;
 const TAKEN: usize = 3;
 const STATE: usize = 3;
-const GENERATION: usize = STATE + 1;
+/// How it was found, beside `DUE` and `TAKEN`.
+const PUBLISHED: usize = 0 << 2;
+const SUM: usize = 1 << 2;
+const REQUEST: usize = 2 << 2;
+const EVIDENCE: usize = 3 << 2;
+const GENERATION: usize = (STATE | EVIDENCE) + 1;
 
 /// A watermark as seen in one generation of `ARMED`.
 #[derive(Clone, Copy, Debug)]
@@ -137,16 +150,15 @@ impl Armed {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Watermark {
-    /// The state in the two lowest bits, the generation above.
+    /// The state in the two lowest bits, the evidence in the next two, the generation above.
     word: AtomicUsize,
     /// In force while `ARMED`; written by the trigger outside that state.
     limit: AtomicUsize,
     measure: AtomicUsize,
     /// Bytes allocated at the last arming.
     base: AtomicUsize,
-    /// The figure that made it due and how it was found; written by `reach`.
+    /// The highest figure that would make it due; raised by `reach`, from nothing after each arming.
     figure: AtomicUsize,
-    evidence: AtomicUsize,
     sleeper: Sleeper,
 }
 
@@ -171,7 +183,6 @@ impl Watermark {
                 measure: AtomicUsize::new(0),
                 base: AtomicUsize::new(0),
                 figure: AtomicUsize::new(0),
-                evidence: AtomicUsize::new(0),
                 sleeper: Sleeper::new(),
             }
         }
@@ -182,8 +193,10 @@ impl Watermark {
         self.measure.store(measure.index(), Relaxed);
         self.limit.store(limit, Relaxed);
         self.base.store(base, Relaxed);
+        // Every change of the figure is a read-modify-write, so that each goes by the one before.
+        self.figure.swap(0, Relaxed);
         let word = self.word.load(Relaxed);
-        let next = (word & !STATE).wrapping_add(GENERATION) | ARMED;
+        let next = (word & !(STATE | EVIDENCE)).wrapping_add(GENERATION) | ARMED;
         // Not a plain store: whoever has entered the sleeper in the meantime must stay ordered before the
         // thread that will reach this limit.
         self.word.swap(next, AcqRel);
@@ -222,18 +235,14 @@ impl Watermark {
         if self.word.load(Relaxed) != armed.word {
             return false;
         }
-        // Before the word says so; of several threads that see the same crossing, the figure may be any
-        // one's.
-        self.figure.store(figure, Relaxed);
-        self.evidence.store(
-            match evidence {
-                Evidence::Published => 0,
-                Evidence::Sum => 1,
-                Evidence::Request => 2,
-            },
-            Relaxed,
-        );
-        let due = armed.word & !STATE | DUE;
+        // Before the word says so, whoever's verdict that will be.
+        self.figure.fetch_max(figure, Relaxed);
+        let evidence = match evidence {
+            Evidence::Published => PUBLISHED,
+            Evidence::Sum => SUM,
+            Evidence::Request => REQUEST,
+        };
+        let due = armed.word & !STATE | evidence | DUE;
         if self
             .word
             .compare_exchange(armed.word, due, AcqRel, Relaxed)
@@ -278,11 +287,12 @@ impl Watermark {
         self.limit.load(Relaxed)
     }
 
-    /// Returns the figure that last made it due, and how it was found.
+    /// Returns the figure that made it due, at or above the limit, and how the crossing was found. For whoever has
+    /// taken it.
     pub(crate) fn reached(&self) -> (usize, Evidence) {
-        let evidence = match self.evidence.load(Relaxed) {
-            0 => Evidence::Published,
-            1 => Evidence::Sum,
+        let evidence = match self.word.load(Relaxed) & EVIDENCE {
+            PUBLISHED => Evidence::Published,
+            SUM => Evidence::Sum,
             _ => Evidence::Request,
         };
         (self.figure.load(Relaxed), evidence)

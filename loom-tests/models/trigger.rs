@@ -184,6 +184,33 @@ fn a_late_verdict_does_not_fire_a_newer_limit() {
     });
 }
 
+/// A thread comes to a verdict while its crossing is withdrawn, and a higher limit armed and reached: what is told of
+/// that crossing is not below its limit, and is not another's evidence.
+#[test]
+fn a_late_verdict_leaves_no_figure_below_a_newer_limit() {
+    explore(|| {
+        let mark = armed_at(8);
+        join([
+            spawn(&mark, |mark| {
+                verdict(mark, 10);
+            }),
+            spawn(&mark, |mark| {
+                mark.withdraw(false);
+                mark.arm(Measure::LiveBytes, 20, 0);
+                let armed = mark.armed().expect("nobody else has reached 20");
+                assert!(
+                    mark.reach(armed, 25, Evidence::Request),
+                    "25 bytes: not due at 20"
+                );
+                assert!(mark.take(), "due, and nobody took it");
+                let (figure, evidence) = mark.reached();
+                assert!(figure >= 20, "{figure} bytes have made it due at 20");
+                assert_eq!(evidence, Evidence::Request);
+            }),
+        ]);
+    });
+}
+
 /// A trigger is dropped while a thread publishes above its limit, and its watermark goes to a new trigger
 /// with a higher one: that one is not due, and a publish above it makes it due.
 #[test]
