@@ -131,21 +131,20 @@ impl Armed {
     /// Among what was freed meanwhile may be blocks that the sum has not seen allocated. Then it comes to less than
     /// zero, which says nothing.
     pub(crate) const fn reached(&self, sum: &Sum) -> usize {
-        const fn or_zero(net: isize, freed: usize) -> usize {
-            let reached = net.wrapping_sub(freed.cast_signed());
-            if reached < 0 {
-                0
-            } else {
-                reached.cast_unsigned()
-            }
+        const fn or_zero(reached: usize) -> usize {
+            if reached > MOST_LIVE { 0 } else { reached }
         }
         match self.measure {
-            Measure::LiveBytes => or_zero(sum.totals.net_bytes(), sum.freed_bytes),
-            Measure::LiveBlocks => or_zero(sum.totals.net_blocks(), sum.freed_blocks),
+            Measure::LiveBytes => or_zero(sum.totals.live_bytes().wrapping_sub(sum.freed_bytes)),
+            Measure::LiveBlocks => or_zero(sum.totals.live_blocks().wrapping_sub(sum.freed_blocks)),
             Measure::AllocatedBytes => sum.totals.bytes_allocated.wrapping_sub(self.base),
         }
     }
 }
+
+/// The most that can be live. What is above stands for a number below zero, as in the published
+/// totals ([`published`](crate::published)): half of the range would be too little where pointers have 32 bits.
+const MOST_LIVE: usize = usize::MAX / 8 * 7;
 
 /// See the module.
 #[derive(Debug)]
@@ -304,6 +303,29 @@ mod tests {
     use super::{Armed, Measure};
     use crate::sum::Sum;
     use crate::totals::Totals;
+
+    /// More than half of the range, which a process can have live where pointers have 32 bits.
+    #[test]
+    fn a_figure_above_half_of_the_range_is_reached() {
+        let sum = Sum {
+            totals: Totals {
+                bytes_allocated: usize::MAX / 4 * 3,
+                allocations: usize::MAX / 4 * 3,
+                ..Totals::default()
+            },
+            freed_bytes: 0,
+            freed_blocks: 0,
+        };
+        let mut armed = Armed {
+            word: 0,
+            measure: Measure::LiveBytes,
+            limit: 10,
+            base: 0,
+        };
+        assert_eq!(armed.reached(&sum), usize::MAX / 4 * 3, "bytes");
+        armed.measure = Measure::LiveBlocks;
+        assert_eq!(armed.reached(&sum), usize::MAX / 4 * 3, "blocks");
+    }
 
     /// As when other threads have freed blocks during the sum that they allocated after it had passed them.
     #[test]
