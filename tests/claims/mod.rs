@@ -7,6 +7,7 @@
 mod blocks_of_all_sizes;
 mod foreign_threads;
 mod fork;
+mod fork_under_load;
 mod four_methods;
 mod handed_to_another_thread;
 mod late_destructors;
@@ -17,6 +18,8 @@ mod readers;
 mod realloc;
 mod refused;
 mod shared_line;
+#[cfg(target_os = "linux")]
+mod signals;
 mod thread_totals;
 mod threads_come_and_go;
 mod threshold;
@@ -33,6 +36,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Claim> {
         blocks_of_all_sizes::CLAIMS,
         foreign_threads::CLAIMS,
         fork::CLAIMS,
+        fork_under_load::CLAIMS,
         four_methods::CLAIMS,
         handed_to_another_thread::CLAIMS,
         late_destructors::CLAIMS,
@@ -43,6 +47,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Claim> {
         realloc::CLAIMS,
         refused::CLAIMS,
         shared_line::CLAIMS,
+        #[cfg(target_os = "linux")]
+        signals::CLAIMS,
         thread_totals::CLAIMS,
         threads_come_and_go::CLAIMS,
         threshold::CLAIMS,
