@@ -17,11 +17,15 @@ use crate::truth;
 /// The stack of a foreign thread: little, but enough for code that was not optimised.
 const STACK: usize = 64 * 1024;
 
+/// In the environment where the standard library is a shared object, which the compiler gives an allocator of its own.
+const STD_IS_SHARED: &str = "SHAPES_STD_IS_SHARED";
+
 /// What an exit handler ends the program with if a figure is wrong.
 const WRONG: i32 = 3;
 
 /// Does everything once. Panics, or aborts, when a figure is wrong.
 pub(crate) fn all() {
+    what_the_standard_library_allocates();
     four_methods();
     threads_that_come_and_go();
     foreign_threads();
@@ -58,6 +62,21 @@ fn on_threads(threads: usize, act: impl Fn(usize) + Clone + Send + 'static) {
         .collect();
     for thread in started {
         thread.join().expect("it ends well");
+    }
+}
+
+/// A block that compiled code of the standard library asks for, and that is freed here.
+fn what_the_standard_library_allocates() {
+    let before = heap().thread_totals();
+    let directory = std::env::current_dir().expect("there is one");
+    drop(black_box(directory));
+    let change = heap().thread_totals() - before;
+    if std::env::var_os(STD_IS_SHARED).is_none() {
+        assert!(change.allocations > 0, "{change:?}");
+        assert_eq!((change.net_bytes(), change.net_blocks()), (0, 0));
+    } else {
+        // The library has an allocator of its own: the block is seen when it is freed, and not before.
+        assert_eq!((change.allocations, change.deallocations), (0, 1));
     }
 }
 
