@@ -37,6 +37,12 @@ use crate::watch::{Watch, Watched};
 /// nothing. Operations of a thread that is past its thread-local destructors are counted too, and
 /// published at once.
 ///
+/// In one case that takes a panic. Where another user of the crate `thread_local` had a thread numbered, and the thread's
+/// destructors have ended that already, and only then the thread uses a counter for the first time ever, `thread_local` panics.
+/// The panic is caught, and what is counted is counted; but the panic hook is called, the number that was asked for in vain is never
+/// given to another thread, so that every counter's memory grows with the number of such threads, and **a program built with
+/// `panic = "abort"` ends there**. A thread that has used any counter before it ends is no such thread.
+///
 /// # Memory
 ///
 /// On a 64-bit target with cache lines kept 128 bytes apart, a counter is 2,048 bytes, a quarter of it

@@ -81,9 +81,28 @@
 //!   `malloc` of C libraries are not in it.
 //! * Across plugins: each copy of this crate in a process has an account of its own ([`heap()`]).
 //! * Where signal handlers allocate, which `malloc` does not permit either: an update of a counter can be
-//!   undone.
+//!   undone. [They may read](#signal-handlers).
+//! * Where the standard library is linked as a shared object (`-C prefer-dynamic`): the compiler gives that object an allocator
+//!   of its own ([rust-lang/rust#100781](https://github.com/rust-lang/rust/issues/100781)), so what the compiled code of
+//!   the standard library asks for is not counted, but when the program frees it, it is.
 //! * With tens of thousands of threads and only [`Heap::live_bytes`] to go by: the bound grows with each.
 //!   Lower the threshold, or read [`Heap::totals`].
+//!
+//! # Signal handlers
+//!
+//! A signal handler may *read*, whatever its thread was doing, even inside the allocator: [`Heap::live_bytes`],
+//! [`Heap::error_bound`], [`Heap::totals`], [`Heap::thread_totals`], [`Heap::peak_bytes`], [`Heap::threshold`],
+//! [`Heap::hard_limit`], [`Heap::shared_writes`], [`Heap::is_installed`], those of them that a [`Counter`] has, and
+//! [`Trigger::limit`]. They load atomic words and cells that no destructor ever takes away; they lock nothing, wait for
+//! nobody, allocate nothing, write nothing and leave `errno` alone. What the thread has done is in the figures, but for the one operation
+//! that the signal has interrupted: that may be in them, or not yet, or its bytes without its block.
+//!
+//! A handler must not do anything else here. [`Heap::flush`] and [`Counter::add`], [`Counter::sub`] and
+//! [`Counter::resize`] are updates of what may be half updated; scopes, [`Heap::measure`] and [`Heap::reset_peak`] take a lock, and so
+//! do the methods of a [`Trigger`], [`Trigger::poll`] as soon as it is due; [`Heap::threads`] allocates.
+//!
+//! In a library that was loaded while the program ran, the C library may allocate when a thread first touches the library's
+//! thread-local variables: there [`Heap::thread_totals`] is for threads that have allocated before.
 //!
 //! # Targets
 //!

@@ -6,6 +6,7 @@
 //! | none | the work of [`work`], twice, and again in an exit handler's sight | 0 |
 //! | `panic` | allocates on several threads and panics on one, while the others go on | 0 where panics unwind, else by `SIGABRT` |
 //! | `late-counter` | uses a `Counter` for the first time on threads that can no longer be numbered | the same |
+//! | `race` | has a data race, for a thread checker to find | 0 without one |
 //! | `load` *library* | loads the library, has it do the same work, and works itself | 0 |
 
 #![allow(
@@ -27,6 +28,7 @@ mod panics;
 #[path = "../../support/pthread.rs"]
 #[allow(dead_code, reason = "not all of it is used here")]
 mod pthread;
+mod race;
 mod work;
 
 use std::alloc::System;
@@ -53,9 +55,10 @@ fn main() -> ExitCode {
         }
         ["panic"] => panics::on_a_thread(),
         ["late-counter"] => late_counter::all(),
+        ["race"] => race::run(),
         ["load", library] => load::run(library),
         _ => {
-            eprintln!("shapes [panic | late-counter | load LIBRARY]");
+            eprintln!("shapes [panic | late-counter | race | load LIBRARY]");
             return ExitCode::from(2);
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn on_a_thread() {
     for _ in 0..20 {
         let panicked = thread::spawn(|| {
             let _freed_by_unwinding = (Block::new(5000), Block::new(50_000));
-            std::mem::forget(Block::new(70));
+            drop(Block::new(70));
             panic!("{}", "on purpose ".repeat(10));
         });
         drop(panicked.join().expect_err("it panicked"));
