@@ -150,12 +150,13 @@ impl Ledger {
     /// had pending as well.
     pub(crate) fn admit_batched(&self, shard: &Shard, bytes: usize) -> Admission {
         let pending = (shard.net() - shard.published()).bytes;
-        let after = pending.saturating_add_unsigned(bytes);
-        if after < shard.threshold().cast_signed() {
+        // Beyond the range only with what is pending, which is then published by itself.
+        let after = pending.checked_add_unsigned(bytes);
+        if after.is_some_and(|after| after < shard.threshold().cast_signed()) {
             // Inside what the error bound reckons with.
             return Admission::Free;
         }
-        let reserved = self.reserve(after) || {
+        let reserved = after.is_some_and(|after| self.reserve(after)) || {
             // What is pending was reckoned with, and so was the threshold it stood under.
             let _shown_later = self.tighten(shard);
             self.reserve(bytes.cast_signed())

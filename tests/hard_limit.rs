@@ -108,6 +108,31 @@ fn a_refusal_leaves_the_rest_of_the_program_as_it_was() {
 }
 
 #[test]
+fn a_request_below_the_limit_that_the_inner_allocator_refuses_leaves_no_trace() {
+    for allocator in [&BATCHED as Allocator, &EXACT] {
+        in_turn(|| {
+            let kept = allocate(allocator, 10_000).expect("no limit yet");
+            heap()
+                .set_hard_limit(usize::MAX - 1)
+                .expect("above what is live");
+            let before = heap().totals();
+            for _ in 0..2 {
+                let huge = allocate(allocator, isize::MAX as usize - 64);
+                assert_eq!(huge, None, "more than there is");
+            }
+            assert_eq!(heap().totals(), before, "nothing is counted");
+            let (published, bound) = (heap().live_bytes(), heap().error_bound());
+            assert!(
+                published.abs_diff(live()) <= bound,
+                "{published} bytes published of {} with an error bound of {bound}",
+                live()
+            );
+            free(allocator, kept, 10_000);
+        });
+    }
+}
+
+#[test]
 fn a_limit_below_what_may_be_live_is_an_error_and_changes_nothing() {
     in_turn(|| {
         let block = allocate(&BATCHED, 1 << 20).expect("no limit yet");

@@ -1,6 +1,7 @@
 //! How often a shard looks and publishes.
 
 use super::*;
+use crate::hard_limit::Admission;
 use crate::terms::DEFAULT_THRESHOLD;
 use crate::watermark::Measure;
 
@@ -153,4 +154,28 @@ fn a_large_operation_that_evens_out_what_was_pending_writes_nothing() {
         Attention::Needed,
         "while traffic is watched"
     );
+}
+
+/// Returns a shard under a threshold of 64, of a ledger with the same.
+fn under_64() -> (Ledger, Shard) {
+    let (ledger, shard) = (Ledger::new(), Shard::new());
+    ledger.terms.set_threshold(64);
+    ledger.admit(&shard, 64);
+    (ledger, shard)
+}
+
+#[test]
+fn a_reservation_of_any_size_that_is_given_back_leaves_what_was_pending() {
+    for bytes in [64, 1 << 20, isize::MAX as usize - 10, isize::MAX as usize] {
+        let (ledger, shard) = under_64();
+        ledger
+            .set_hard_limit(usize::MAX - 1)
+            .expect("above what may be live");
+        shard.count(Operation::Allocate, 50);
+        let admission = ledger.admit_batched(&shard, bytes);
+        assert_eq!(admission, Admission::Reserved, "{bytes} bytes");
+        ledger.cancel_batched(&shard, bytes);
+        assert_eq!(ledger.published.live_bytes(), 50, "after {bytes} bytes");
+        assert_eq!(shard.published().bytes, 50, "after {bytes} bytes");
+    }
 }
