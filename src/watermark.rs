@@ -192,7 +192,7 @@ impl Watermark {
         self.measure.store(measure.index(), Relaxed);
         self.limit.store(limit, Relaxed);
         self.base.store(base, Relaxed);
-        // Every change of the figure is a read-modify-write, so that each goes by the one before.
+        // A swap for the models' sake: loom orders the writes to a variable among read-modify-writes.
         self.figure.swap(0, Relaxed);
         let word = self.word.load(Relaxed);
         let next = (word & !(STATE | EVIDENCE)).wrapping_add(GENERATION) | ARMED;

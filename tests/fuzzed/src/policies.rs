@@ -38,8 +38,24 @@ enum Plain {
 enum Wrapped {
     Plain,
     Clamped(Amount, Amount),
-    Guarded(Option<u32>),
-    Both(Option<u32>, Amount, Amount),
+    Guarded(Option<Strikes>),
+    Both(Option<Strikes>, Amount, Amount),
+}
+
+/// How many slow cycles it takes to widen.
+#[derive(Arbitrary, Clone, Copy, Debug)]
+enum Strikes {
+    Few(bool),
+    Any(u32),
+}
+
+impl Strikes {
+    fn get(self) -> u32 {
+        match self {
+            Self::Few(two) => 1 + u32::from(two),
+            Self::Any(strikes) => strikes,
+        }
+    }
 }
 
 /// One cycle.
@@ -218,9 +234,9 @@ pub fn run(input: &Input) {
     }
 }
 
-fn guard<P: Policy>(policy: P, strikes: Option<u32>) -> Option<ThrashGuard<P>> {
+fn guard<P: Policy>(policy: P, strikes: Option<Strikes>) -> Option<ThrashGuard<P>> {
     let guarded = ThrashGuard::new(policy);
-    match strikes {
+    match strikes.map(Strikes::get) {
         None => Some(guarded),
         Some(strikes) => made(guarded.with_strikes(strikes), strikes > 0),
     }

@@ -33,8 +33,23 @@ struct Seen {
 }
 
 impl Subjects {
+    /// Returns the bounds, which may be read without a trace.
+    fn bounds(&self) -> [usize; 3] {
+        [
+            self.batched.error_bound(),
+            self.exact.error_bound(),
+            heap().error_bound(),
+        ]
+    }
+
     fn seen(&self) -> [Seen; 3] {
+        // The peak first: whoever reads the live bytes raises it, and it must not take that.
         let (batched, exact) = (&self.batched, &self.exact);
+        let peaks = [
+            batched.peak_bytes(),
+            exact.peak_bytes(),
+            heap().peak_bytes(),
+        ];
         let seen = |totals, live, bound, peak| Seen {
             totals,
             live,
@@ -46,19 +61,19 @@ impl Subjects {
                 batched.totals(),
                 batched.live_bytes(),
                 batched.error_bound(),
-                batched.peak_bytes(),
+                peaks[0],
             ),
             seen(
                 exact.totals(),
                 exact.live_bytes(),
                 exact.error_bound(),
-                exact.peak_bytes(),
+                peaks[1],
             ),
             seen(
                 heap().totals(),
                 heap().live_bytes(),
                 heap().error_bound(),
-                heap().peak_bytes(),
+                peaks[2],
             ),
         ]
     }
@@ -84,10 +99,13 @@ impl Since {
         }
     }
 
-    fn add(&mut self, seen: &Seen, truth: usize) {
+    fn add(&mut self, bound: usize, truth: usize) {
         self.truth = self.truth.max(truth);
-        self.read = self.read.max(seen.live);
-        self.bound = self.bound.max(seen.bound);
+        self.bound = self.bound.max(bound);
+    }
+
+    fn read(&mut self, live: usize) {
+        self.read = self.read.max(live);
     }
 
     /// Checks a peak of all this time.
@@ -182,7 +200,7 @@ impl<'a> Model<'a> {
     }
 
     /// Takes note of what a thread has done.
-    pub(super) fn did(&mut self, thread: usize, act: Act) {
+    pub(super) fn did(&mut self, thread: usize, act: Act, look: bool) {
         for totals in [&mut self.totals, &mut self.own[thread]] {
             match act {
                 Act::Allocate { size, .. } => {
@@ -207,12 +225,23 @@ impl<'a> Model<'a> {
             Act::Resize { old, new } => old.abs_diff(new),
             _ => 0,
         };
-        let (truth, seen) = (self.truth(), self.subjects.seen());
+        let (truth, bounds) = (self.truth(), self.subjects.bounds());
         self.armed = self.armed.map(|armed| armed.max(truth));
-        if act == Act::ResetPeak {
-            for (peak, now) in self.peaks.iter_mut().zip(&seen) {
-                *peak = Since::of(now, truth);
+        if act == Act::CloseScope {
+            self.scopes[thread].pop();
+        }
+        for since in self.since() {
+            for (since, bound) in since.iter_mut().zip(bounds) {
+                since.add(bound, truth);
             }
+        }
+        if !look {
+            return;
+        }
+        let seen = self.subjects.seen();
+        self.seen = seen;
+        if act == Act::ResetPeak {
+            self.peaks = seen.map(|seen| Since::of(&seen, truth));
         }
         if act == Act::OpenScope {
             self.scopes[thread].push(Opened {
@@ -221,20 +250,17 @@ impl<'a> Model<'a> {
                 since: seen.map(|seen| Since::of(&seen, truth)),
             });
         }
-        if act == Act::CloseScope {
-            self.scopes[thread].pop();
-        }
-        let open = self
-            .scopes
-            .iter_mut()
-            .flatten()
-            .map(|scope| &mut scope.since);
-        for since in open.chain([&mut self.peaks]) {
-            for (since, now) in since.iter_mut().zip(&seen) {
-                since.add(now, truth);
+        for since in self.since() {
+            for (since, seen) in since.iter_mut().zip(&seen) {
+                since.read(seen.live);
             }
         }
-        self.seen = seen;
+    }
+
+    /// Returns what there was since the reset of the peak, and since the opening of each scope.
+    fn since(&mut self) -> impl Iterator<Item = &mut [Since; 3]> {
+        let open = self.scopes.iter_mut().flatten();
+        open.map(|scope| &mut scope.since).chain([&mut self.peaks])
     }
 
     /// Compares everything.

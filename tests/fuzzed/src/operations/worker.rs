@@ -14,7 +14,7 @@ pub(super) const SCOPES: usize = 2;
 
 enum Order {
     Begin(Arc<Subjects>),
-    Act(Act),
+    Act(Act, bool),
     Finish,
 }
 
@@ -65,8 +65,9 @@ impl Worker {
         self.send(Order::Begin(subjects));
     }
 
-    pub(super) fn does(&self, act: Act) -> Answer {
-        self.send(Order::Act(act));
+    /// Lets it act, and look at what its scopes say afterwards.
+    pub(super) fn does(&self, act: Act, look: bool) -> Answer {
+        self.send(Order::Act(act, look));
         self.answers.recv().expect("the thread answers")
     }
 
@@ -91,7 +92,7 @@ fn serve<'a>(
     scopes: &mut [Scopes<'a>; SCOPES],
     mut open: usize,
 ) {
-    while let Ok(Order::Act(act)) = orders.recv() {
+    while let Ok(Order::Act(act, look)) = orders.recv() {
         match act {
             Act::OpenScope => {
                 let all = [
@@ -108,7 +109,8 @@ fn serve<'a>(
             }
             _ => subjects.act(act),
         }
-        let last = open.checked_sub(1).and_then(|last| scopes[last].as_ref());
+        let last = open.checked_sub(1).filter(|_| look);
+        let last = last.and_then(|last| scopes[last].as_ref());
         let seen = Answer {
             own: [
                 subjects.batched.thread_totals(),
