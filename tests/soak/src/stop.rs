@@ -103,7 +103,7 @@ impl Residue {
 const MORE_LIVE: usize = 16 << 10;
 
 /// Bytes that the median of resident memory may be higher late than early.
-const MORE_RESIDENT: usize = 4 << 20;
+const MORE_RESIDENT: usize = 2 << 20;
 
 /// Holds the last third of the residues to the first, but for the tenth at the start, in which tables get their size.
 /// Returns the medians of both; `None` where there are too few.
