@@ -163,3 +163,56 @@ impl Place {
         self.deallocate.store(deallocate as u32, Relaxed);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Place;
+    use crate::ledger::{Attention, Ledger};
+    use crate::operation::Operation::{Allocate, Deallocate};
+    use crate::totals::Totals;
+
+    #[test]
+    fn an_operation_is_counted_where_there_is_room_and_only_then() {
+        let (ledger, place) = (Ledger::new(), Place::new());
+        ledger.terms.set_threshold(64);
+        assert!(!place.count(Allocate, 1), "a place that nobody owns");
+        assert_eq!(place.take_over(&ledger, 7), Attention::None);
+        for operation in [Allocate, Deallocate] {
+            assert!(place.count(operation, 62), "62 bytes of 63");
+            assert!(!place.count(operation, 2), "2 bytes of 1");
+            assert!(place.count(operation, 1), "and what is left");
+        }
+        let totals = place.owner_totals();
+        assert_eq!((totals.bytes_allocated, totals.allocations), (63, 2));
+        assert_eq!((totals.bytes_deallocated, totals.deallocations), (63, 2));
+    }
+
+    #[test]
+    fn who_takes_a_place_over_publishes_what_was_left_and_begins_at_zero() {
+        let (ledger, place) = (Ledger::new(), Place::new());
+        ledger.terms.set_threshold(64);
+        for (before, owner, published) in [(0, 7, 0), (7, 8, 40), (8, 7, 80)] {
+            assert!(place.is_owned_by(before) && !place.is_owned_by(owner));
+            assert_eq!(place.take_over(&ledger, owner), Attention::None);
+            assert!(place.is_owned_by(owner) && !place.is_owned_by(before));
+            assert_eq!(ledger.published.live_bytes(), published);
+            assert_eq!(ledger.terms.error_bound(), 63, "one place");
+            assert_eq!(place.owner_totals(), Totals::default());
+            assert!(place.count(Allocate, 40), "and is pending");
+        }
+    }
+
+    #[test]
+    fn who_takes_a_place_over_in_exact_counting_begins_at_zero_too() {
+        let (ledger, place) = (Ledger::new(), Place::new());
+        for (owner, published) in [(7, 40), (8, 80)] {
+            place.take_over_exact(&ledger, owner);
+            assert!(place.is_owned_by(owner) && !place.is_owned_by(0));
+            assert_eq!(place.owner_totals(), Totals::default());
+            let attention = place.count_exact(&ledger, Allocate, 40);
+            assert_eq!(attention, Attention::None);
+            assert_eq!(ledger.published.live_bytes(), published);
+            assert_eq!(ledger.terms.error_bound(), 0, "nothing is held back");
+        }
+    }
+}

@@ -196,3 +196,49 @@ pub trait Resumable: Policy {
     /// that is not a number. The policy is then as it was.
     fn resume(&mut self, state: Self::State) -> Result<(), PolicyError>;
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{Clamped, Cycle, FixedLimit, Policy, ThrashGuard};
+
+    /// Says what it was told to.
+    struct Told;
+
+    impl Policy for Told {
+        fn initial_limit(&self) -> usize {
+            500
+        }
+
+        fn next_limit(&mut self, cycle: &Cycle) -> usize {
+            600 + cycle.live_after
+        }
+
+        fn growth_steps(&self) -> u64 {
+            7
+        }
+    }
+
+    fn said(mut policy: impl Policy) -> (usize, usize, u64) {
+        let initial = policy.initial_limit();
+        let next = policy.next_limit(&Cycle::new(300, 30));
+        (initial, next, policy.growth_steps())
+    }
+
+    #[test]
+    fn what_is_around_a_policy_passes_on_what_it_says() {
+        let told = (500, 630, 7);
+        assert_eq!(said(Told), told);
+        assert_eq!(said(Box::new(Told)), told, "boxed");
+        assert_eq!(said(ThrashGuard::new(Told)), told, "guarded");
+        let clamped = |least, most| Clamped::new(Told, least..=most).expect("a range");
+        assert_eq!(said(clamped(1, usize::MAX)), told, "clamped to anything");
+        assert_eq!(said(clamped(700, 800)), (700, 700, 7), "clamped from below");
+        assert_eq!(said(clamped(1, 400)), (400, 400, 7), "clamped from above");
+    }
+
+    #[test]
+    fn what_has_no_reserve_never_grows_it() {
+        let fixed = FixedLimit::new(500).expect("a limit");
+        assert_eq!(said(fixed).2, 0);
+    }
+}

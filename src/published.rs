@@ -295,6 +295,36 @@ mod tests {
         prop_oneof![0..=5_000_usize, Just(usize::MAX), Just(usize::MAX - 1)]
     }
 
+    #[test]
+    fn a_reservation_fits_to_the_byte_and_comes_off_again() {
+        let published = Published::new();
+        assert!(published.add_within(100, 100), "all of it");
+        assert!(!published.add_within(1, 100), "one byte more");
+        assert_eq!(published.latest_live_bytes(), 100);
+        published.take_off(40);
+        assert_eq!(published.latest_live_bytes(), 60);
+        assert!(!published.add_within(41, 100), "one byte more");
+        assert!(published.add_within(40, 100), "to the byte");
+        assert_eq!(published.live_bytes(), 100);
+    }
+
+    #[test]
+    fn the_mark_is_near_from_the_bound_on() {
+        let published = Published::new();
+        published.set_marks(100, usize::MAX, false);
+        published.add(Net::of(Operation::Allocate, 60), || 0);
+        for (bound, near) in [(0, false), (39, false), (40, true), (41, true)] {
+            assert_eq!(published.is_near_bytes_mark(bound), near, "off by {bound}");
+        }
+    }
+
+    #[test]
+    fn blocks_may_be_off_by_twice_as_many_as_bytes() {
+        for (bytes, blocks) in [(0, 0), (7, 14), (usize::MAX, usize::MAX)] {
+            assert_eq!(blocks_bound(bytes), blocks, "off by {bytes} bytes");
+        }
+    }
+
     proptest! {
         /// Below zero as well as above, by one operation or by any net, the figures are those of plain
         /// numbers, and near is what the bound can bring to the limit.

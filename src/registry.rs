@@ -299,8 +299,32 @@ mod tests {
                 .collect();
             assert_eq!(distinct.len(), owners, "an owner each");
             assert_eq!(registry.used().count(), owners, "and no shard more");
+            let slabs = registry.slabs().count();
+            assert_eq!(slabs, owners.div_ceil(SLOTS), "and no slab more");
             held.into_iter().for_each(|shard| registry.release(shard));
         }
+    }
+
+    /// Not a byte of a slab is ever counted, so it shows only in what the process has resident.
+    #[test]
+    #[cfg(all(target_os = "linux", not(miri)))]
+    fn a_dropped_registry_gives_its_slabs_back() {
+        const REGISTRIES: usize = 20_000;
+        let resident = || -> usize {
+            let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+            let resident = pages.split(' ').nth(1).expect("after the size");
+            resident.parse().expect("a number of pages")
+        };
+        let before = resident();
+        for _ in 0..REGISTRIES {
+            let registry = Registry::new();
+            for _ in 0..=SLOTS {
+                registry.claim().expect("memory");
+            }
+        }
+        // Each second slab was written to. Other tests take a few pages meanwhile.
+        let grown = resident().saturating_sub(before);
+        assert!(grown < REGISTRIES / 2, "{grown} pages more");
     }
 
     #[test]

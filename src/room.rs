@@ -33,7 +33,7 @@ use crate::operation::Operation;
 
 /// The bytes that may pass in each direction before the owner has to look; below zero once it has to.
 ///
-/// `Default` is none: the next operation looks, even one of no bytes.
+/// With [`none`](Self::none) the next operation looks, even one of no bytes.
 #[derive(Debug)]
 pub(crate) struct Room {
     allocate: Cell<isize>,
@@ -141,6 +141,14 @@ mod tests {
             assert!(!Room::none().take(operation, 0), "{operation:?}");
             assert!(!Room::none().take(operation, LARGEST), "{operation:?}");
         }
+    }
+
+    #[test]
+    fn the_parts_of_a_room_are_what_may_pass_in_each_direction() {
+        for (pending, parts) in [(0, (63, 63)), (5, (58, 63)), (-5, (63, 58)), (63, (0, 63))] {
+            assert_eq!(Room::around(pending, 64).into_parts(), parts, "{pending}");
+        }
+        assert_eq!(Room::none().into_parts(), (0, 0), "none");
     }
 
     proptest! {

@@ -76,3 +76,73 @@ impl Sum {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{ATTEMPTS, SETTLED, Sum};
+    use crate::operation::Operation;
+    use crate::shard::Shard;
+
+    /// Takes the sum of a shard with 10 times `SETTLED` bytes live in 10 blocks, of which `freed(pass)` bytes go, in one
+    /// block, just before each pass; returns it and the number of passes.
+    fn sum_while(freed: impl Fn(usize) -> usize) -> (Sum, usize) {
+        let shard = Shard::new();
+        for _ in 0..10 {
+            shard.count(Operation::Allocate, SETTLED);
+        }
+        let passes = Cell::new(0);
+        let sum = Sum::of(|| {
+            passes.set(passes.get() + 1);
+            assert!(passes.get() < 100, "it ends");
+            let bytes = freed(passes.get());
+            if bytes != 0 {
+                shard.count(Operation::Deallocate, bytes);
+            }
+            [&shard].into_iter()
+        });
+        (sum, passes.get())
+    }
+
+    #[test]
+    fn settled_is_the_default_threshold() {
+        assert_eq!(SETTLED, 16 * 1024);
+    }
+
+    #[test]
+    fn a_sum_that_nobody_disturbs_takes_three_passes() {
+        let (sum, passes) = sum_while(|_| 0);
+        assert_eq!((sum.freed_bytes, sum.freed_blocks), (0, 0));
+        assert_eq!(sum.totals.live_bytes(), 10 * SETTLED);
+        assert_eq!(sum.totals.live_blocks(), 10);
+        assert_eq!(passes, 3);
+    }
+
+    #[test]
+    fn what_is_freed_during_a_sum_is_told_and_up_to_a_threshold_of_it_is_good_enough() {
+        for pass in [2, 3] {
+            let (sum, passes) = sum_while(|now| if now == pass { SETTLED } else { 0 });
+            assert_eq!((sum.freed_bytes, sum.freed_blocks), (SETTLED, 1), "{pass}");
+            assert_eq!(sum.totals.live_bytes(), 10 * SETTLED, "before pass {pass}");
+            assert_eq!(passes, 3);
+        }
+    }
+
+    #[test]
+    fn a_sum_is_taken_again_from_its_last_pass_when_more_was_freed() {
+        let (sum, passes) = sum_while(|now| if now == 3 { SETTLED + 1 } else { 0 });
+        assert_eq!((sum.freed_bytes, sum.freed_blocks), (0, 0));
+        assert_eq!(sum.totals.live_bytes(), 9 * SETTLED - 1);
+        assert_eq!(passes, 5);
+    }
+
+    #[test]
+    fn a_sum_that_never_settles_ends_and_tells_what_was_freed_during_its_last_attempt() {
+        let (sum, passes) = sum_while(|_| SETTLED + 1);
+        // A pass to begin with, and two in each attempt.
+        assert_eq!(passes, 1 + 2 * ATTEMPTS);
+        let freed = (2 * (SETTLED + 1), 2);
+        assert_eq!((sum.freed_bytes, sum.freed_blocks), freed);
+    }
+}

@@ -145,3 +145,15 @@ impl Terms {
         self.watched.store(watched.0, Relaxed);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{DEFAULT_THRESHOLD, MAX_THRESHOLD};
+
+    #[test]
+    fn thresholds_are_16_kib_unless_set_and_at_most_1_gib_or_128_kib() {
+        assert_eq!(DEFAULT_THRESHOLD, 16_384);
+        let most = [131_072, 1_073_741_824][usize::from(usize::BITS >= 64)];
+        assert_eq!(MAX_THRESHOLD, most);
+    }
+}

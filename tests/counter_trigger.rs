@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use tally_alloc::policy::FixedLimit;
-use tally_alloc::{Batched, Counter, Exact, Measure, Mode, Trigger};
+use tally_alloc::{Announcement, Batched, Counter, Exact, Measure, Mode, Trigger};
 
 fn trigger<M: Mode>(counter: &Counter<M>, limit: usize) -> Trigger<'_, FixedLimit> {
     let policy = FixedLimit::new(limit).expect("above zero");
@@ -131,4 +131,51 @@ fn counters_with_triggers_are_dropped_and_do_not_know_of_each_other() {
         assert_eq!(due(&on_a), 5);
         assert_eq!(due(&on_b), 3);
     }
+}
+
+#[test]
+fn a_request_fits_if_it_stays_below_the_limit_and_asks_for_a_collection_at_it() {
+    let counter = Counter::<Exact>::with_mode();
+    let trigger = trigger(&counter, 100);
+    counter.add(50);
+    assert_eq!(trigger.headroom(), 50);
+    for amount in [0, 49] {
+        assert_eq!(trigger.announce(amount), Announcement::Fits, "{amount}");
+        assert!(!trigger.poll(), "50 and {amount} are below 100");
+    }
+    assert_eq!(trigger.announce(50), Announcement::Collect);
+    assert!(trigger.poll(), "50 and 50 are 100");
+    assert!(!trigger.poll(), "taken");
+    counter.sub(1);
+    trigger.collected(Duration::ZERO);
+    assert_eq!(trigger.report().cycles, 1);
+    assert_eq!(trigger.announce(50), Announcement::Fits, "49 and 50");
+    assert_eq!(trigger.headroom(), 51);
+
+    assert_eq!(trigger.announce(1_000), Announcement::Collect);
+    assert!(trigger.poll(), "for the request");
+    trigger.collected(Duration::ZERO);
+    assert_eq!(trigger.announce(1_000), Announcement::Refused);
+    assert!(!trigger.poll(), "once is enough");
+}
+
+#[test]
+fn a_wait_ends_with_the_crossing_that_it_takes_or_without_one_in_time() {
+    let counter = Counter::<Exact>::with_mode();
+    let trigger = trigger(&counter, 100);
+    for _ in 0..2 {
+        assert!(!trigger.wait_timeout(Duration::from_millis(1)), "below");
+        counter.add(100);
+        assert!(trigger.wait_timeout(Duration::MAX), "at the limit");
+        assert!(!trigger.wait_timeout(Duration::from_millis(1)), "taken");
+        counter.sub(100);
+        trigger.collected(Duration::ZERO);
+
+        counter.add(100);
+        trigger.wait();
+        assert!(!trigger.poll(), "the wait has taken it");
+        counter.sub(100);
+        trigger.collected(Duration::ZERO);
+    }
+    assert_eq!(trigger.report().cycles, 4);
 }

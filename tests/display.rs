@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use tally_alloc::policy::{EveryBytes, FixedLimit, Policy};
-use tally_alloc::{Counter, Exact, Measure, TallyAlloc, Totals, Trigger, heap};
+use tally_alloc::{Counter, Exact, Measure, TallyAlloc, Totals, Trigger, TriggerError, heap};
 
 #[global_allocator]
 static GLOBAL: TallyAlloc = TallyAlloc::system();
@@ -169,4 +169,20 @@ fn a_report_is_in_the_units_of_its_measure() {
         line.contains("limit 1.00 MiB allocated, 1.00 MiB left"),
         "{line}"
     );
+}
+
+#[test]
+fn the_other_forms_name_what_they_show() {
+    assert_eq!(
+        TriggerError::OutOfMemory.to_string(),
+        "no memory for another trigger"
+    );
+    assert_eq!(format!("{GLOBAL:?}"), "TallyAlloc { inner: System, .. }");
+    let account = Counter::<Exact>::with_mode();
+    let limit = FixedLimit::new(1 << 20).expect("a limit");
+    let trigger = Trigger::new(&account, Measure::LiveBlocks, limit).expect("memory for a trigger");
+    let shown = format!("{trigger:?}");
+    for part in ["Trigger {", "measure: LiveBlocks", "limit: 1048576"] {
+        assert!(shown.contains(part), "{part:?} is not in: {shown}");
+    }
 }

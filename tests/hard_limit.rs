@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 
-use tally_alloc::{Batched, Exact, HardLimitError, TallyAlloc, heap};
+use tally_alloc::policy::FixedLimit;
+use tally_alloc::{Batched, Exact, HardLimitError, Measure, TallyAlloc, Trigger, heap};
 
 static BATCHED: TallyAlloc<System, Batched> = TallyAlloc::new(System);
 static EXACT: TallyAlloc<System, Exact> = TallyAlloc::new(System);
@@ -108,6 +109,63 @@ fn a_refusal_leaves_the_rest_of_the_program_as_it_was() {
 }
 
 #[test]
+fn blocks_that_were_reserved_are_published_once() {
+    in_turn(|| {
+        heap()
+            .set_hard_limit(live() + (4 << 20))
+            .expect("above what is live");
+        for _ in 0..10 {
+            let block = allocate(&BATCHED, 1 << 20).expect("fits");
+            free(&BATCHED, block, 1 << 20);
+        }
+    });
+    // Where all count exactly, the published total decides alone.
+    in_turn(|| {
+        let limit = FixedLimit::new(heap().totals().live_blocks() + 5).expect("a limit");
+        let trigger = Trigger::new(heap(), Measure::LiveBlocks, limit).expect("memory");
+        let block = allocate(&EXACT, 8).expect("no limit any more");
+        assert!(!trigger.poll(), "{trigger:?}");
+        free(&EXACT, block, 8);
+    });
+}
+
+#[test]
+fn a_block_may_shrink_where_nothing_more_fits() {
+    const BYTES: usize = 1 << 20;
+    for allocator in [&BATCHED as Allocator, &EXACT] {
+        in_turn(|| {
+            let start = live();
+            heap()
+                .set_hard_limit(start + BYTES + 100_000)
+                .expect("above what is live");
+            let block = allocate(allocator, BYTES).expect("fits");
+            assert_eq!(allocate(allocator, 100_001), None, "past the limit");
+            // SAFETY: allocated above with this layout.
+            let shrunk = unsafe { allocator.realloc(block as *mut u8, layout(BYTES), 1000) };
+            assert!(!shrunk.is_null(), "it takes nothing");
+            assert_eq!(live(), start + 1000);
+            free(allocator, shrunk as usize, 1000);
+        });
+    }
+}
+
+#[test]
+fn a_limit_that_is_cleared_refuses_nothing_any_more() {
+    for allocator in [&BATCHED as Allocator, &EXACT] {
+        in_turn(|| {
+            heap()
+                .set_hard_limit(live() + (1 << 20))
+                .expect("above what is live");
+            assert_eq!(allocate(allocator, 2 << 20), None, "past the limit");
+            heap().clear_hard_limit();
+            assert_eq!(heap().hard_limit(), None);
+            let block = allocate(allocator, 2 << 20).expect("no limit any more");
+            free(allocator, block, 2 << 20);
+        });
+    }
+}
+
+#[test]
 fn a_request_below_the_limit_that_the_inner_allocator_refuses_leaves_no_trace() {
     for allocator in [&BATCHED as Allocator, &EXACT] {
         in_turn(|| {
@@ -121,6 +179,7 @@ fn a_request_below_the_limit_that_the_inner_allocator_refuses_leaves_no_trace() 
                 assert_eq!(huge, None, "more than there is");
             }
             assert_eq!(heap().totals(), before, "nothing is counted");
+            heap().flush();
             let (published, bound) = (heap().live_bytes(), heap().error_bound());
             assert!(
                 published.abs_diff(live()) <= bound,

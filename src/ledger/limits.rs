@@ -132,3 +132,6 @@ impl Ledger {
         self.published.set_marks(lowest[0], lowest[1], traffic);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,4 +1,4 @@
-//! How often a shard looks and publishes.
+//! How often a shard looks and publishes, and what that does to the error bound.
 
 use super::*;
 use crate::hard_limit::Admission;
@@ -156,12 +156,153 @@ fn a_large_operation_that_evens_out_what_was_pending_writes_nothing() {
     );
 }
 
+#[test]
+fn attention_is_needed_when_either_needs_it() {
+    for (one, other) in [(false, false), (false, true), (true, false), (true, true)] {
+        let both = Attention::if_any(one).or(Attention::if_any(other));
+        assert_eq!(both, Attention::if_any(one || other), "{one} or {other}");
+    }
+}
+
 /// Returns a shard under a threshold of 64, of a ledger with the same.
 fn under_64() -> (Ledger, Shard) {
     let (ledger, shard) = (Ledger::new(), Shard::new());
     ledger.terms.set_threshold(64);
     ledger.admit(&shard, 64);
     (ledger, shard)
+}
+
+/// Looks; returns the room made, in both directions.
+fn settle(ledger: &Ledger, shard: &Shard, bytes: usize) -> (usize, usize) {
+    let room = Room::none();
+    let attention = ledger.settle(shard, bytes, |anew| room.set(anew));
+    assert_eq!(attention, Attention::None, "nothing is watched");
+    room.into_parts()
+}
+
+#[test]
+fn an_operation_under_a_quarter_of_the_threshold_publishes_from_three_quarters_on() {
+    // Of 63 bytes that may be held back, 15 are a quarter.
+    for (bytes, pending, due) in [
+        (0, 48, false),
+        (0, 49, true),
+        (14, 48, false),
+        (14, 49, true),
+        (15, 49, false),
+        (15, 63, false),
+        (15, 64, true),
+        (63, 63, false),
+        (63, 8, false),
+        (64, 8, true),
+    ] {
+        for operation in [Operation::Allocate, Operation::Deallocate] {
+            let (ledger, shard) = under_64();
+            shard.count(operation, pending);
+            let room = settle(&ledger, &shard, bytes);
+            let published = shard.published().bytes.unsigned_abs();
+            let case = format!("{pending} pending at {operation:?} of {bytes}");
+            assert_eq!(published, if due { pending } else { 0 }, "{case}");
+            let left = 63 - (pending - published);
+            let rooms = match operation {
+                Operation::Allocate => (left, 63),
+                _ => (63, left),
+            };
+            assert_eq!(room, rooms, "{case}");
+        }
+    }
+}
+
+#[test]
+fn what_is_published_in_parts_adds_up() {
+    let (ledger, shard) = under_64();
+    for (bytes, published) in [(40, 40), (8, 48), (100, 148)] {
+        shard.count(Operation::Allocate, bytes);
+        let (room, attention) = ledger.flush(&shard);
+        assert_eq!(attention, Attention::None);
+        assert_eq!(room.into_parts(), (63, 63), "nothing is pending");
+        assert_eq!(ledger.published.live_bytes(), published);
+        assert_eq!(shard.net(), shard.published());
+    }
+    assert_eq!(shard.publishes(), 3, "writes to the shared line");
+}
+
+#[test]
+fn the_bound_goes_with_the_threshold_that_a_shard_is_under() {
+    let (ledger, shard) = under_64();
+    assert_eq!(ledger.terms.error_bound(), 63);
+    for threshold in [100, 100, 30, 64, 1, 64] {
+        ledger.terms.set_threshold(threshold);
+        let most = threshold - 1;
+        assert_eq!(settle(&ledger, &shard, 0), (most, most), "by a look");
+        assert_eq!(shard.threshold(), threshold);
+        assert_eq!(ledger.terms.error_bound(), most);
+    }
+    for threshold in [100, 30, 64] {
+        ledger.terms.set_threshold(threshold);
+        let (room, _) = ledger.flush(&shard);
+        let most = threshold - 1;
+        assert_eq!(room.into_parts(), (most, most), "by a flush");
+        assert_eq!(ledger.terms.error_bound(), most);
+    }
+    shard.count(Operation::Allocate, 40);
+    assert_eq!(ledger.tighten(&shard), Attention::None);
+    assert_eq!((shard.threshold(), ledger.terms.error_bound()), (1, 0));
+    assert_eq!(ledger.published.live_bytes(), 40, "published before that");
+
+    assert_eq!(settle(&ledger, &shard, 0), (63, 63), "and back");
+    shard.count(Operation::Allocate, 8);
+    assert_eq!(ledger.dismiss(&shard), Attention::None);
+    assert_eq!((shard.threshold(), ledger.terms.error_bound()), (0, 0));
+    assert_eq!(ledger.published.live_bytes(), 48, "published at the end");
+}
+
+#[test]
+fn what_a_lower_threshold_does_not_permit_is_published_when_the_shard_comes_under_it() {
+    let (ledger, shard) = under_64();
+    shard.count(Operation::Allocate, 40);
+    assert_eq!(settle(&ledger, &shard, 40), (23, 63), "40 pending of 63");
+    ledger.terms.set_threshold(30);
+    assert_eq!(settle(&ledger, &shard, 0), (29, 29));
+    assert_eq!(ledger.published.live_bytes(), 40);
+}
+
+#[test]
+fn near_the_hard_limit_a_shard_may_hold_back_a_sixteenth_of_what_is_left() {
+    let (ledger, shard) = under_64();
+    assert!(
+        ledger.set_hard_limit(62).is_err(),
+        "63 bytes may be live already"
+    );
+    ledger
+        .set_hard_limit(63 + 160)
+        .expect("above what may be live");
+    assert_eq!(settle(&ledger, &shard, 0), (10, 10));
+    assert_eq!((shard.threshold(), ledger.terms.error_bound()), (11, 10));
+
+    // Of 213 bytes left below it.
+    let newcomer = Shard::new();
+    let room = ledger.admit(&newcomer, 64);
+    assert_eq!(room.into_parts(), (13, 13));
+    assert_eq!(ledger.terms.error_bound(), 10 + 13);
+
+    ledger.terms.swap_hard_limit(usize::MAX);
+    assert_eq!(settle(&ledger, &shard, 0), (63, 63), "without a limit");
+    assert_eq!(ledger.terms.error_bound(), 63 + 13);
+}
+
+#[test]
+fn a_shard_that_goes_over_from_exact_counting_has_nothing_pending() {
+    let (ledger, shard) = (Ledger::new(), Shard::new());
+    ledger.admit(&shard, 1);
+    for bytes in [100, 50] {
+        let attention = ledger.publish_one(&shard, Operation::Allocate, bytes);
+        assert_eq!(attention, Attention::None);
+    }
+    assert_eq!(ledger.published.live_bytes(), 150);
+    assert_eq!(ledger.published.live_blocks(), 2);
+    Ledger::note_all_published(&shard);
+    assert_eq!(ledger.publish(&shard), Attention::None);
+    assert_eq!(ledger.published.live_bytes(), 150, "published once");
 }
 
 #[test]
