@@ -56,10 +56,12 @@ struct Slot {
 }
 
 impl Slot {
-    const EMPTY: Self = Self {
-        tag: Cell::new(NO_COUNTER),
-        place: Cell::new(NonNull::dangling()),
-    };
+    const fn empty() -> Self {
+        Self {
+            tag: Cell::new(NO_COUNTER),
+            place: Cell::new(NonNull::dangling()),
+        }
+    }
 }
 
 impl Memory {
@@ -74,7 +76,7 @@ thread_local! {
     static MEMORY: Memory = const {
         Memory {
             is_kept: Cell::new(false),
-            slots: [Slot::EMPTY; SLOTS],
+            slots: [const { Slot::empty() }; SLOTS],
         }
     };
 
