@@ -5,7 +5,7 @@
 //! Every publish writes to the totals, so their line goes from processor to processor. A publish then compares what they
 //! came to with the peak and with the marks, which seldom change. On the same line those would be gone again by the
 //! time they are read, and would have to be fetched back: *pair 16384 B* on 8 threads, which does nothing but publish,
-//! added half as much again. So they lie on a line of their own, of which every processor can keep a copy.
+//! took half as long again. So they lie on a line of their own, of which every processor can keep a copy.
 //!
 //! # The peak
 //!
