@@ -7,6 +7,8 @@
 
 #![allow(unsafe_code, reason = "the allocator is called by hand")]
 
+#[path = "support/pretend.rs"]
+mod pretend;
 mod support;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -16,6 +18,7 @@ use std::ptr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
+use pretend::{Pretend, REFUSED_ALIGN};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use support::claims;
@@ -30,36 +33,6 @@ claims![
 
 fn main() -> ExitCode {
     support::run(CLAIMS, &[])
-}
-
-/// Serves any size with the same address and refuses when told to: nobody looks into the blocks, so
-/// they may be larger than memory.
-struct Pretend;
-
-const REFUSED_ALIGN: usize = 2;
-
-fn pretend(layout: Layout) -> *mut u8 {
-    if layout.align() == REFUSED_ALIGN {
-        return ptr::null_mut();
-    }
-    black_box(ptr::without_provenance_mut(4096))
-}
-
-// SAFETY: this breaks the contract, no block is real; the only callers are below and touch none.
-unsafe impl GlobalAlloc for Pretend {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        pretend(layout)
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        pretend(layout)
-    }
-
-    unsafe fn dealloc(&self, _block: *mut u8, _layout: Layout) {}
-
-    unsafe fn realloc(&self, _block: *mut u8, layout: Layout, _new_size: usize) -> *mut u8 {
-        pretend(layout)
-    }
 }
 
 static BATCHED: TallyAlloc<Pretend, Batched> = TallyAlloc::new(Pretend);

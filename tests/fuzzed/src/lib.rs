@@ -6,6 +6,9 @@ pub mod operations;
 pub mod policies;
 
 mod figures;
+#[path = "../../support/pretend.rs"]
+#[allow(unsafe_code, reason = "an allocator")]
+mod pretend;
 
 use arbitrary::{Arbitrary, Unstructured};
 

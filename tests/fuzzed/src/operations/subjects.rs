@@ -9,36 +9,7 @@ use std::ptr;
 use tally_alloc::{Batched, Counter, Exact, MAX_THRESHOLD, TallyAlloc, heap};
 
 use super::Act;
-
-/// Serves any size with the same address and refuses when told to: nobody looks into the blocks, so they may be larger
-/// than memory.
-struct Pretend;
-
-const REFUSED_ALIGN: usize = 2;
-
-fn pretend(layout: Layout) -> *mut u8 {
-    if layout.align() == REFUSED_ALIGN {
-        return ptr::null_mut();
-    }
-    black_box(ptr::without_provenance_mut(4096))
-}
-
-// SAFETY: this breaks the contract, no block is real; the only caller is below and touches none.
-unsafe impl GlobalAlloc for Pretend {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        pretend(layout)
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        pretend(layout)
-    }
-
-    unsafe fn dealloc(&self, _block: *mut u8, _layout: Layout) {}
-
-    unsafe fn realloc(&self, _block: *mut u8, layout: Layout, _new_size: usize) -> *mut u8 {
-        pretend(layout)
-    }
-}
+use crate::pretend::{Pretend, REFUSED_ALIGN};
 
 static BATCHED: TallyAlloc<Pretend, Batched> = TallyAlloc::new(Pretend);
 static EXACT: TallyAlloc<Pretend, Exact> = TallyAlloc::new(Pretend);
