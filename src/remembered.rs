@@ -159,3 +159,75 @@ impl Tag {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{IS_ORDER_KNOWN, SLOTS, Tag, keep};
+    use crate::place::Place;
+    use std::thread;
+
+    /// A counter's part in this: its number, and where the thread counts into it.
+    fn counters(count: usize) -> Vec<(Tag, Place)> {
+        (0..count).map(|_| (Tag::new(), Place::new())).collect()
+    }
+
+    #[track_caller]
+    fn remember((tag, place): &(Tag, Place)) {
+        // SAFETY: both are dropped together, and neither has moved since.
+        unsafe { tag.remember(place) };
+    }
+
+    #[track_caller]
+    fn assert_recalled((tag, place): &(Tag, Place), is_recalled: bool) {
+        let recalled = tag.recall().map(std::ptr::from_ref);
+        assert_eq!(recalled, is_recalled.then_some(std::ptr::from_ref(place)));
+    }
+
+    fn on_a_thread(work: impl FnOnce() + Send) {
+        thread::scope(|scope| {
+            scope.spawn(work);
+        });
+    }
+
+    #[test]
+    fn a_thread_remembers_its_last_places_each_under_its_own_number() {
+        on_a_thread(|| {
+            keep();
+            let counters = counters(3 * SLOTS);
+            for counter in &counters {
+                assert_recalled(counter, false);
+                for _ in 0..2 {
+                    remember(counter);
+                    assert_recalled(counter, IS_ORDER_KNOWN);
+                }
+                for (tag, place) in &counters {
+                    assert!(tag.recall().is_none_or(|own| std::ptr::eq(own, place)));
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_thread_that_may_not_keep_its_places_remembers_none() {
+        on_a_thread(|| {
+            let counters = counters(2);
+            counters.iter().for_each(remember);
+            assert_recalled(&counters[0], false);
+            assert_recalled(&counters[1], false);
+        });
+    }
+
+    #[test]
+    fn a_place_is_remembered_by_its_thread_only() {
+        on_a_thread(|| {
+            keep();
+            let counters = counters(1);
+            remember(&counters[0]);
+            on_a_thread(|| {
+                keep();
+                assert_recalled(&counters[0], false);
+            });
+            assert_recalled(&counters[0], IS_ORDER_KNOWN);
+        });
+    }
+}

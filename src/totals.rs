@@ -91,13 +91,15 @@ impl Totals {
         self.allocations.wrapping_sub(self.deallocations)
     }
 
-    /// Returns the bytes allocated less the bytes deallocated, as a signed number.
+    /// Returns the bytes allocated less the bytes deallocated, as a signed number: right as long as it is between
+    /// `isize::MIN` and `isize::MAX`, always on a 64-bit target, below 2 GiB on a 32-bit one.
     #[must_use]
     pub const fn net_bytes(&self) -> isize {
         self.live_bytes().cast_signed()
     }
 
-    /// Returns the blocks allocated less the blocks deallocated, as a signed number.
+    /// Returns the blocks allocated less the blocks deallocated, as a signed number; the note on
+    /// [`net_bytes`](Self::net_bytes) applies.
     #[must_use]
     pub const fn net_blocks(&self) -> isize {
         self.live_blocks().cast_signed()

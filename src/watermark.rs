@@ -110,11 +110,11 @@ const DUE: usize = 2;
 const TAKEN: usize = 3;
 const STATE: usize = 3;
 /// How it was found, beside `DUE` and `TAKEN`.
-const PUBLISHED: usize = 0 << 2;
+const PUBLISHED: usize = 0;
 const SUM: usize = 1 << 2;
 const REQUEST: usize = 2 << 2;
 const EVIDENCE: usize = 3 << 2;
-const GENERATION: usize = (STATE | EVIDENCE) + 1;
+const GENERATION: usize = STATE + EVIDENCE + 1;
 
 /// A watermark as seen in one generation of `ARMED`.
 #[derive(Clone, Copy, Debug)]

@@ -67,6 +67,42 @@ fn cycles_of_growth(policy: &mut dyn Policy, mut live: usize, size: usize, block
 }
 
 #[test]
+fn the_first_limit_is_the_one_asked_for() {
+    let every = || EveryBytes::new(1_000).unwrap();
+    let increment = Increment::new(1_000, 100).unwrap();
+    assert_eq!(increment.reserve(), 1_000);
+    let policies: [(usize, Box<dyn Policy>); 7] = [
+        (1_000, Box::new(increment)),
+        (1_000, Box::new(every())),
+        (1_000, Box::new(FixedLimit::new(1_000).unwrap())),
+        (
+            3_000,
+            Box::new(Proportional::new(1.0, 3_000..=usize::MAX).unwrap()),
+        ),
+        (
+            3_000,
+            Box::new(SquareRoot::new(1.0, 3_000..=usize::MAX).unwrap()),
+        ),
+        (
+            3_000,
+            Box::new(Clamped::new(every(), 3_000..=usize::MAX).unwrap()),
+        ),
+        (1_000, Box::new(ThrashGuard::new(every()))),
+    ];
+    let first: Vec<usize> = policies.iter().map(|(_, it)| it.initial_limit()).collect();
+    let asked_for: Vec<usize> = policies.iter().map(|(limit, _)| *limit).collect();
+    assert_eq!(first, asked_for);
+}
+
+#[test]
+fn a_proportional_limit_leaves_a_share_of_what_is_live() {
+    for (growth, limit) in [(0.5, 15 * MB), (1.0, 20 * MB), (3.0, 40 * MB)] {
+        let mut policy = Proportional::new(growth, MB..=usize::MAX).unwrap();
+        assert_eq!(policy.next_limit(&Cycle::new(20 * MB, 10 * MB)), limit);
+    }
+}
+
+#[test]
 fn live_above_the_limit_does_not_collect_at_every_allocation() {
     // 100,000 blocks of 16 bytes with 10 MB live: 1.6 MB, which a limit just above live would
     // answer with 100,000 cycles. By the least progress, 10 MB / 64 = 156 kB, it is ten.

@@ -107,10 +107,10 @@ pub(super) const fn above_zero(value: usize, parameter: Parameter) -> Result<usi
 
 /// Returns `value` if it is a finite number above zero.
 pub(super) fn positive(value: f64, parameter: Parameter) -> Result<f64, PolicyError> {
-    if value == 0.0 {
-        Err(PolicyError::Zero { parameter })
-    } else if value.is_finite() && value > 0.0 {
+    if value.is_finite() && value > 0.0 {
         Ok(value)
+    } else if value == 0.0 {
+        Err(PolicyError::Zero { parameter })
     } else {
         Err(PolicyError::OutOfRange { parameter, value })
     }

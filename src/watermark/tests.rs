@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use super::{Armed, Evidence, Measure, Watermark};
+use super::{Armed, Evidence, MOST_LIVE, Measure, Watermark};
 use crate::sum::Sum;
 use crate::totals::Totals;
 
@@ -33,18 +33,19 @@ fn what_was_freed_during_a_sum_does_not_count_as_reached() {
 /// More than half of the range, which a process can have live where pointers have 32 bits.
 #[test]
 fn a_figure_above_half_of_the_range_is_reached() {
-    const LIVE: usize = usize::MAX / 4 * 3;
-    let sum = Sum {
-        totals: Totals {
-            bytes_allocated: LIVE,
-            allocations: LIVE,
-            ..Totals::default()
-        },
-        freed_bytes: 0,
-        freed_blocks: 0,
-    };
-    for measure in MEASURES {
-        assert_eq!(armed(measure, 0).reached(&sum), LIVE, "{measure:?}");
+    for live in [usize::MAX / 4 * 3, MOST_LIVE] {
+        let sum = Sum {
+            totals: Totals {
+                bytes_allocated: live,
+                allocations: live,
+                ..Totals::default()
+            },
+            freed_bytes: 0,
+            freed_blocks: 0,
+        };
+        for measure in MEASURES {
+            assert_eq!(armed(measure, 0).reached(&sum), live, "{measure:?}");
+        }
     }
 }
 
