@@ -148,12 +148,25 @@ impl Terms {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::{DEFAULT_THRESHOLD, MAX_THRESHOLD};
+    use super::{DEFAULT_THRESHOLD, MAX_THRESHOLD, Terms};
 
     #[test]
     fn thresholds_are_16_kib_unless_set_and_at_most_1_gib_or_128_kib() {
         assert_eq!(DEFAULT_THRESHOLD, 16_384);
         let most = [131_072, 1_073_741_824][usize::from(usize::BITS >= 64)];
         assert_eq!(MAX_THRESHOLD, most);
+    }
+
+    #[test]
+    fn every_widening_of_the_bound_shows_and_nothing_else() {
+        let terms = Terms::new();
+        let at_first = terms.widenings();
+        for widened in 1..4 {
+            terms.widen_bound(100);
+            terms.widen_bound(0);
+            terms.narrow_bound(40);
+            assert_eq!(terms.error_bound(), 60 * widened);
+            assert_eq!(terms.widenings() - at_first, widened);
+        }
     }
 }

@@ -276,6 +276,10 @@ fn the_square_root_is_the_formula_of_the_paper() {
         headroom.abs_diff(31_622_776) <= 1,
         "headroom {headroom} of 31,622,776"
     );
+    // The default price, 1 % of the time for 100 MB, is a tenth of that: sqrt(10) times the headroom.
+    let mut ordinary = SquareRoot::new(SquareRoot::DEFAULT_C, 1..=usize::MAX).unwrap();
+    let headroom = ordinary.next_limit(&cycle) - 40 * MB;
+    assert!(headroom.abs_diff(100_000_000) <= 1, "headroom {headroom}");
     // Four times the price is half the headroom.
     let mut dearer = SquareRoot::new(4e-9, 1..=usize::MAX).unwrap();
     let headroom = dearer.next_limit(&cycle) - 40 * MB;
@@ -375,6 +379,37 @@ fn the_guard_widens_while_collecting_takes_longer_and_narrows_again() {
         [128; 5],
         "the same for narrowing"
     );
+}
+
+#[test]
+fn a_guard_widens_after_as_many_slow_cycles_as_it_was_told() {
+    for strikes in [1, 2, 5] {
+        let mut policy = ThrashGuard::new(EveryBytes::new(64).unwrap())
+            .with_strikes(strikes)
+            .unwrap();
+        let slow = Cycle::new(1_064, 1_000)
+            .with_pause(ms(2))
+            .with_mutator(ms(1));
+        for cycle in 1..=3 * strikes {
+            policy.next_limit(&slow);
+            assert_eq!(policy.level(), cycle / strikes, "{strikes} strikes");
+        }
+    }
+}
+
+#[test]
+fn a_guard_reckons_with_a_time_too_short_to_measure_beside_one_that_is_not() {
+    let mut policy = ThrashGuard::new(EveryBytes::new(64).unwrap())
+        .with_strikes(1)
+        .unwrap();
+    let mut level = |pause, mutator| {
+        let cycle = Cycle::new(1_064, 1_000);
+        policy.next_limit(&cycle.with_pause(ms(pause)).with_mutator(ms(mutator)));
+        policy.level()
+    };
+    assert_eq!(level(1, 0), 1, "slow");
+    assert_eq!(level(0, 0), 1, "nothing is known");
+    assert_eq!(level(0, 1), 0, "quick");
 }
 
 #[test]

@@ -63,3 +63,32 @@ pub(super) fn mean(value: f64) -> Result<f64, PolicyError> {
         })
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Rate;
+    use std::time::Duration;
+
+    #[test]
+    fn the_first_sample_counts_in_full_and_a_later_one_for_what_is_not_kept() {
+        let mut rate = Rate::default();
+        rate.record(400, Duration::from_secs(8), 0.75);
+        assert_eq!((rate.bytes, rate.seconds), (400.0, 8.0));
+        rate.record(800, Duration::from_secs(16), 0.75);
+        assert_eq!((rate.bytes, rate.seconds), (500.0, 10.0));
+        assert_eq!(rate.per_second(), Some(50.0));
+    }
+
+    #[test]
+    fn there_is_a_rate_once_both_bytes_and_time_have_been_seen() {
+        for (bytes, seconds, per_second) in [
+            (0.0, 0.0, None),
+            (6.0, 0.0, None),
+            (0.0, 2.0, None),
+            (6.0, 2.0, Some(3.0)),
+            (0.5, 0.25, Some(2.0)),
+        ] {
+            assert_eq!(Rate { bytes, seconds }.per_second(), per_second);
+        }
+    }
+}
