@@ -532,6 +532,24 @@ fn parameters_that_mean_nothing_are_refused_by_type() {
 }
 
 #[test]
+fn an_error_names_the_parameter() {
+    let error = EveryBytes::new(0).unwrap_err();
+    assert_eq!(error.to_string(), "the interval must be above zero");
+    let error = SquareRoot::new(-1.5, 1..=2).unwrap_err();
+    assert_eq!(error.to_string(), "the c cannot be -1.5");
+}
+
+#[test]
+fn what_is_needed_fits_below_the_limit_and_not_at_it() {
+    let cycle = Cycle::new(1_000, 700).with_request(100);
+    assert_eq!(cycle.needed(), 800);
+    assert!(cycle.fits(801) && !cycle.fits(800) && !cycle.fits(799));
+    let most = cycle.with_request(usize::MAX);
+    assert_eq!(most.needed(), usize::MAX);
+    assert!(!most.fits(usize::MAX));
+}
+
+#[test]
 fn a_state_that_no_policy_can_have_left_is_refused_and_changes_nothing() {
     let mut increment = Increment::new(7, 1).unwrap();
     let state = IncrementState {
