@@ -152,7 +152,7 @@ impl Tag {
     fn give_number(&self) -> Option<usize> {
         static LAST: AtomicUsize = AtomicUsize::new(NOT_GIVEN);
         let next = |last| Some(last + 1).filter(|&number| number != NO_COUNTER);
-        let number = LAST.fetch_update(Relaxed, Relaxed, next).ok()? + 1;
+        let number = next(LAST.fetch_update(Relaxed, Relaxed, next).ok()?)?;
         match self.0.compare_exchange(NOT_GIVEN, number, Relaxed, Relaxed) {
             Ok(_) => Some(number),
             Err(given) => Some(given),

@@ -540,6 +540,23 @@ fn an_error_names_the_parameter() {
 }
 
 #[test]
+fn a_cycle_is_what_it_was_made_of() {
+    let cycle = Cycle::new(2, 3);
+    assert_eq!((cycle.live_before, cycle.live_after), (2, 3));
+    assert_eq!((cycle.allocated, cycle.request, cycle.limit), (0, 0, 0));
+    assert_eq!((cycle.pause, cycle.mutator), (ms(0), ms(0)));
+    let cycle = cycle
+        .with_allocated(4)
+        .with_request(5)
+        .with_limit(6)
+        .with_pause(ms(7))
+        .with_mutator(ms(8));
+    assert_eq!((cycle.live_before, cycle.live_after), (2, 3));
+    assert_eq!((cycle.allocated, cycle.request, cycle.limit), (4, 5, 6));
+    assert_eq!((cycle.pause, cycle.mutator), (ms(7), ms(8)));
+}
+
+#[test]
 fn what_is_needed_fits_below_the_limit_and_not_at_it() {
     let cycle = Cycle::new(1_000, 700).with_request(100);
     assert_eq!(cycle.needed(), 800);
