@@ -44,10 +44,11 @@ struct Arguments {
 
 const SYSTEM: &str = env!("CARGO_BIN_EXE_peer-system");
 
-const COUNTING: [(&str, &str); 3] = [
+const COUNTING: [(&str, &str); 4] = [
     ("batched", env!("CARGO_BIN_EXE_peer-batched")),
     ("exact", env!("CARGO_BIN_EXE_peer-exact")),
     ("one atomic", env!("CARGO_BIN_EXE_peer-one-atomic")),
+    ("own word", env!("CARGO_BIN_EXE_peer-own-word")),
 ];
 
 const LOOPS: [(&str, Operation, Form); 8] = [
@@ -112,6 +113,7 @@ fn main() -> anyhow::Result<()> {
         String::new(),
         format!("{batched:.1}"),
         format!("{exact:.1}"),
+        String::new(),
         String::new(),
     ]);
     if batched > COUNTER_BAR {

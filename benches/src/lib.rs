@@ -18,13 +18,13 @@
 
 #![cfg_attr(not(test), warn(clippy::print_stdout))]
 
+pub mod adding;
 pub mod callgrind;
 pub mod child;
 pub mod count;
 pub mod interval;
 pub mod lanes;
 pub mod memcheck;
-pub mod one_atomic;
 pub mod overhead;
 pub mod plots;
 pub mod pool;

@@ -37,7 +37,7 @@ struct Arguments {
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<f64>,
 
-    /// Batched at 1, 4, 16 and 64 KiB, and one shared atomic, instead of batched at 16 KiB alone.
+    /// Batched at 1, 4, 16 and 64 KiB, one shared atomic, and a word of each thread's own, instead of batched at 16 KiB alone.
     #[arg(long)]
     all_ways: bool,
 
@@ -110,7 +110,7 @@ impl Arguments {
         let mut ways = vec![Way::Uncounted, Way::Control];
         if self.all_ways {
             ways.extend([1, 4, 16, 64].map(|kib| Way::Batched(kib * 1024)));
-            ways.extend([Way::Exact, Way::OneAtomic]);
+            ways.extend([Way::Exact, Way::OneAtomic, Way::OwnWord]);
         } else {
             ways.extend([Way::Batched(16 * 1024), Way::Exact]);
         }

@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use mimalloc::MiMalloc;
 use tally_alloc::{Batched, Exact, TallyAlloc, heap};
 
-use crate::one_atomic::OneAtomic;
+use crate::adding::{Adding, OwnWord, SharedAtomic, Word};
 use crate::pool;
 
 /// How a run is counted.
@@ -42,6 +42,8 @@ pub enum Way {
     Exact,
     /// One shared atomic.
     OneAtomic,
+    /// A word of each thread's own.
+    OwnWord,
 }
 
 impl fmt::Display for Way {
@@ -53,6 +55,7 @@ impl fmt::Display for Way {
             Self::Batched(bytes) => write!(f, "batched {} KiB", bytes / 1024),
             Self::Exact => f.write_str("exact"),
             Self::OneAtomic => f.write_str("one atomic"),
+            Self::OwnWord => f.write_str("own word"),
         }
     }
 }
@@ -95,8 +98,8 @@ where
     const IT: Self = Self::new(A::IT);
 }
 
-impl<A: Stateless> Stateless for OneAtomic<A> {
-    const IT: Self = Self(A::IT);
+impl<A: Stateless, W: Word> Stateless for Adding<A, W> {
+    const IT: Self = Self::over(A::IT);
 }
 
 /// The ways over one inner allocator.
@@ -148,7 +151,8 @@ impl<A: Inner + Sync> Switching for Switch<A> {
                 <TallyAlloc<A, Batched> as Stateless>::METHODS
             }
             Way::Exact => <TallyAlloc<A, Exact> as Stateless>::METHODS,
-            Way::OneAtomic => <OneAtomic<A> as Stateless>::METHODS,
+            Way::OneAtomic => <Adding<A, SharedAtomic> as Stateless>::METHODS,
+            Way::OwnWord => <Adding<A, OwnWord> as Stateless>::METHODS,
         };
         self.methods
             .store(ptr::from_ref(methods).cast_mut(), Relaxed);

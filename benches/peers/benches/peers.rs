@@ -49,6 +49,7 @@ const FAMILIES: [Family; 3] = [
             "batched": "batched",
             "exact": "exact",
             "one atomic": "one-atomic",
+            "own word": "own-word",
             "thresher": "thresher",
             "stats_alloc": "stats-alloc",
             "cap": "cap",

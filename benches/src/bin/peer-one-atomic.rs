@@ -2,11 +2,11 @@
 
 use std::alloc::System;
 
-use tally_alloc_bench::one_atomic::{OneAtomic, live_bytes};
+use tally_alloc_bench::adding::{Adding, SharedAtomic};
 
 tally_alloc_bench::peer! {
-    OneAtomic<System> = OneAtomic(System);
+    Adding<System, SharedAtomic> = Adding::over(System);
     keep: ();
-    live: Some(live_bytes);
-    read: live_bytes;
+    live: Some(SharedAtomic::live_bytes);
+    read: SharedAtomic::live_bytes;
 }
