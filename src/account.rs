@@ -67,12 +67,6 @@ impl Account {
         self.attend(self.ledger.publish_shared(&self.outside, operation, bytes));
     }
 
-    /// Counts an operation of a thread that has no shard and whose bytes were reserved.
-    pub(crate) fn count_reserved_outside(&self, operation: Operation, bytes: usize) {
-        let ledger = &self.ledger;
-        self.attend(ledger.count_reserved_shared(&self.outside, operation, bytes));
-    }
-
     /// Returns whether anything was ever counted here.
     pub(crate) fn has_counted(&self) -> bool {
         self.seats.used().next().is_some() || self.outside.publishes() != 0

@@ -141,8 +141,10 @@ impl<A: GlobalAlloc, M: Mode> TallyAlloc<A, M> {
         }
         let block = inner();
         match (admission, block.is_null()) {
-            (Admission::Reserved, true) => local::cancel(exact, bytes),
-            (Admission::Reserved, false) => local::count_reserved(exact, operation, bytes),
+            (Admission::Reserved(reserved), true) => local::cancel(exact, reserved),
+            (Admission::Reserved(reserved), false) => {
+                local::count_reserved(exact, operation, bytes, reserved);
+            }
             _ => return Self::look(block, operation, bytes),
         }
         block

@@ -37,8 +37,8 @@ use crate::watch::{Watch, Watched};
 /// nothing. Operations of a thread that is past its thread-local destructors are counted too, and
 /// published at once.
 ///
-/// In one case that takes a panic. Where another user of the crate `thread_local` had a thread numbered, and the thread's
-/// destructors have ended that already, and only then the thread uses a counter for the first time ever, `thread_local` panics.
+/// In one case that takes a panic: when a thread has used the crate `thread_local` through somebody else, has already run that
+/// crate's destructor, and only then uses a counter, the first one ever. Then `thread_local` panics.
 /// The panic is caught, and what is counted is counted; but the panic hook is called, the number that was asked for in vain is never
 /// given to another thread, so that every counter's memory grows with the number of such threads, and **a program built with
 /// `panic = "abort"` ends there**. A thread that has used any counter before it ends is no such thread.
@@ -122,7 +122,7 @@ pub struct Counter<M = DefaultMode> {
 }
 
 // What the docs say of memory; elsewhere padding differs.
-#[cfg(all(target_arch = "x86_64", not(loom)))]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64", not(loom)))]
 const _: () = assert!(size_of::<Counter>() == 2048);
 
 impl Counter {
@@ -158,8 +158,8 @@ impl<M: Mode> Counter<M> {
     /// Counts a block of so many bytes that was freed.
     ///
     /// It must have been counted by [`add`](Self::add), on any thread, before. Taking off more than
-    /// was counted is harmless but shows: [`live_bytes`](Self::live_bytes) then says 0, and
-    /// [`Totals::net_bytes`] is negative.
+    /// was counted is harmless, up to an eighth of the range of a pointer, but shows: [`live_bytes`](Self::live_bytes) then
+    /// says 0, and [`Totals::net_bytes`] is negative.
     #[inline]
     pub fn sub(&self, bytes: usize) {
         self.count(Operation::Deallocate, bytes);
@@ -175,7 +175,7 @@ impl<M: Mode> Counter<M> {
 
     #[inline(always)]
     fn count(&self, operation: Operation, bytes: usize) {
-        let place = self.own_place();
+        let place = self.tag.recall().or_else(|| self.find_and_remember());
         if M::PUBLISHES_EVERY_OPERATION {
             match place {
                 Some(place) => self.attend(place.count_exact(&self.ledger, operation, bytes)),
@@ -200,20 +200,24 @@ impl<M: Mode> Counter<M> {
         });
     }
 
-    /// Returns the calling thread's place, if it has one.
-    #[inline(always)]
+    /// Returns the calling thread's place, if it has one. Changes nothing, so a signal handler may ask.
+    #[inline]
     fn own_place(&self) -> Option<&Place> {
-        self.tag.recall().or_else(|| self.find_place())
+        self.tag.recall().or_else(|| self.find())
+    }
+
+    fn find(&self) -> Option<&Place> {
+        self.places
+            .get()
+            .map(|place| &**place)
+            .filter(|place| place.is_owned_by(thread::name()))
     }
 
     #[allow(unsafe_code, reason = "promises that places stay where they are")]
     #[cold]
     #[inline(never)]
-    fn find_place(&self) -> Option<&Place> {
-        let place = self.places.get()?;
-        if !place.is_owned_by(thread::name()) {
-            return None;
-        }
+    fn find_and_remember(&self) -> Option<&Place> {
+        let place = self.find()?;
         // SAFETY: a place is given back with the counter, and with it the tag, and does not move before.
         unsafe { self.tag.remember(place) };
         Some(place)

@@ -73,6 +73,7 @@ use metrics::{Counter, Gauge, Label, SharedString, Unit};
 use crate::policy::Policy;
 use crate::trigger::Trigger;
 use crate::watch::{Watch, Watched};
+use crate::watermark::or_zero;
 
 /// What there is to say of one exported figure.
 type Described = (&'static str, Unit, &'static str);
@@ -253,8 +254,8 @@ impl<A: Deref<Target: Watch>> AccountMetrics<A> {
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = account.sum().totals;
         let ledger = account.ledger();
-        set(&self.live_bytes, totals.live_bytes());
-        set(&self.live_blocks, totals.live_blocks());
+        set(&self.live_bytes, or_zero(totals.live_bytes()));
+        set(&self.live_blocks, or_zero(totals.live_blocks()));
         set(&self.peak_bytes, ledger.published.peak_bytes());
         set(&self.error_bound_bytes, ledger.terms.error_bound());
         set(&self.threshold_bytes, ledger.terms.threshold());
@@ -281,7 +282,8 @@ pub struct TriggerMetrics<T> {
     limit: Gauge,
     headroom: Gauge,
     collecting_ratio: Gauge,
-    cycles: Counter,
+    /// Held while a report is taken and handed on, so that reports come in the order they were taken in.
+    cycles: Mutex<Counter>,
 }
 
 impl<'a, P: Policy + 'a, T: Deref<Target = Trigger<'a, P>>> TriggerMetrics<T> {
@@ -297,17 +299,19 @@ impl<'a, P: Policy + 'a, T: Deref<Target = Trigger<'a, P>>> TriggerMetrics<T> {
             limit: gauge(LIMIT, &measured),
             headroom: gauge(HEADROOM, &measured),
             collecting_ratio: gauge(COLLECTING_RATIO, &named),
-            cycles: counter(CYCLES, &named),
+            cycles: Mutex::new(counter(CYCLES, &named)),
         }
     }
 
-    /// Takes the trigger's report and sets every figure.
+    /// Takes the trigger's report and sets every figure. Takes time in proportion to the number of threads, as
+    /// [`Trigger::report`] does.
     pub fn record(&self) {
+        let cycles = self.cycles.lock().unwrap_or_else(PoisonError::into_inner);
         let report = self.trigger.report();
         set(&self.limit, report.limit);
         set(&self.headroom, report.headroom);
         self.collecting_ratio.set(report.collecting_share());
-        self.cycles.absolute(report.cycles);
+        cycles.absolute(report.cycles);
     }
 }
 

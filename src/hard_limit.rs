@@ -9,9 +9,15 @@
 //!
 //! and nothing has to be known of what other threads do meanwhile. Room that a thread has is already reckoned with, so
 //! the fast path is as it always is. An operation for which there is no room, and that could take pending past the
-//! threshold, first *reserves* its bytes: it publishes them, with what is pending, if the sum stays within the
-//! limit, then allocates, then counts. If the sum does not, the thread gives up its own threshold (it goes down to one
+//! threshold, first *reserves* what it would publish: it widens the error bound by that, if the sum stays within the
+//! limit; then it allocates, counts and publishes, and takes its reservation off. A block that is not there yet is thus never in the
+//! total, the peak, or what a trigger is decided on: until it is counted, the total may be off by it, and the bound says so. If there
+//! is no place, the thread gives up its own threshold (it goes down to one
 //! and leaves the error bound) and tries once more; then the request is refused.
+//!
+//! A publish of what was pending adds to the total, and the thread may hold back as much again. So after each the
+//! sum is looked at, and a thread that finds it exceeded gives up its threshold, by which the sum falls at least as far
+//! as it rose.
 //!
 //! # Near the limit
 //!
@@ -31,17 +37,19 @@
 //!
 //! # Memory orderings
 //!
-//! The sum is of two atomics. A reservation adds to the total and then looks at the bound; a thread that widens the bound
-//! then looks at the total; all four with read-modify-writes (`AcqRel`). Of two that meet, one is first on the bound. If the
-//! widening, the reservation sees it there. If the reservation, the widening is ordered after its add, and sees it in the
-//! total. Whoever sees the sum exceeded takes back what it did (model:
-//! `the_hard_limit_holds_while_threads_reserve_and_widen`).
+//! The sum is of two atomics. Whoever raises one of them, by a reservation, a wider bound or a publish, looks at both
+//! afterwards, all with read-modify-writes (`AcqRel`). Of two that meet, one is first on the total or on the bound, and the other
+//! is ordered after it there and sees what it has raised. Whoever sees the sum exceeded takes back what it did (models:
+//! `the_hard_limit_holds_while_threads_reserve_and_widen`, `the_hard_limit_holds_while_pending_bytes_are_published`).
+//!
+//! Setting a limit writes it and looks at both then; a publish and a wider bound read the limit after they have raised
+//! theirs. So either the limit is set with that in the sum, or they see it (model:
+//! `a_limit_that_is_set_reckons_with_whoever_widens_meanwhile`).
 
 use std::error::Error;
 use std::fmt;
 
 use crate::ledger::{Attention, Ledger};
-use crate::operation::{Net, Operation};
 use crate::shard::Shard;
 
 /// How often a reservation is tried when the error bound widens under it; each further time takes another thread that
@@ -85,42 +93,45 @@ impl Error for HardLimitError {}
 pub(crate) enum Admission {
     /// It needs no leave: there is no limit, or the error bound reckons with it already.
     Free,
-    /// Its bytes are in the published total, and must come off again if it fails.
-    Reserved,
+    /// The error bound is wider by this many bytes, to be taken off once the operation is counted or has failed.
+    Reserved(usize),
     /// It would go past the limit.
     Refused,
-}
-
-impl Admission {
-    fn from_reserved(reserved: bool) -> Self {
-        if reserved {
-            Self::Reserved
-        } else {
-            Self::Refused
-        }
-    }
 }
 
 impl Ledger {
     /// Sets the hard limit, `usize::MAX` for none.
     pub(crate) fn set_hard_limit(&self, bytes: usize) -> Result<(), HardLimitError> {
+        // One at a time, so that what a limit gives way to again is one that was set.
+        let _changing = self.changing.lock();
+        // One that is too low is never in force: others would be refused.
+        self.is_above_live(bytes)?;
         let before = self.terms.swap_hard_limit(bytes);
-        let most = self.most_live();
-        if most > bytes {
+        // What is allocated from here on sees it, what was is looked for once more.
+        self.is_above_live(bytes).inspect_err(|_| {
             self.terms.swap_hard_limit(before);
-            return Err(HardLimitError::BelowLive {
-                requested: bytes,
-                least: most,
-            });
+        })
+    }
+
+    /// Takes the hard limit away.
+    pub(crate) fn clear_hard_limit(&self) {
+        let _changing = self.changing.lock();
+        self.terms.swap_hard_limit(usize::MAX);
+    }
+
+    fn is_above_live(&self, requested: usize) -> Result<(), HardLimitError> {
+        let least = self.most_live();
+        if least > requested {
+            return Err(HardLimitError::BelowLive { requested, least });
         }
         Ok(())
     }
 
     /// Returns what can be live at the most.
     pub(crate) fn most_live(&self) -> usize {
-        self.published
-            .latest_live_bytes()
-            .saturating_add(self.terms.latest_error_bound())
+        // The bound first: what goes over into the total meanwhile is then seen twice, and not missed.
+        let bound = self.terms.latest_error_bound();
+        bound.saturating_add(self.published.latest_live_bytes())
     }
 
     /// Widens the bound for a shard that wants to go from the threshold `before` to `threshold`, as far as the limit
@@ -128,122 +139,79 @@ impl Ledger {
     #[cold]
     pub(crate) fn widen_within_limit(&self, threshold: usize, before: usize) -> usize {
         let limit = self.terms.hard_limit();
-        if limit == usize::MAX {
-            self.terms.widen_bound(threshold.saturating_sub(before));
-            return threshold;
-        }
-        let left = limit.saturating_sub(self.most_live());
-        let threshold = threshold.min((left / SHARE).saturating_add(1));
+        let threshold = if limit == usize::MAX {
+            threshold
+        } else {
+            let left = limit.saturating_sub(self.most_live());
+            threshold.min((left / SHARE).saturating_add(1))
+        };
         let by = threshold.saturating_sub(before);
         if by == 0 {
             return threshold;
         }
         self.terms.widen_bound(by);
-        if self.most_live() <= limit {
+        // Of a limit that was set meanwhile, too.
+        if self.is_within_limit() {
             return threshold;
         }
         self.terms.narrow_bound(by);
         before
     }
 
-    /// Gives leave to allocate `bytes` to the owner of a shard that counts in batches; a reservation publishes what it
-    /// had pending as well.
-    pub(crate) fn admit_batched(&self, shard: &Shard, bytes: usize) -> Admission {
+    /// Returns whether nothing that threads may hold back goes past the limit.
+    pub(crate) fn is_within_limit(&self) -> bool {
+        let limit = self.terms.hard_limit();
+        limit == usize::MAX || self.most_live() <= limit
+    }
+
+    /// Gives leave to allocate `bytes` to the owner of a shard that counts in batches. What it has set off is to
+    /// be attended to whatever the answer.
+    pub(crate) fn admit_batched(&self, shard: &Shard, bytes: usize) -> (Admission, Attention) {
         let pending = (shard.net() - shard.published()).bytes;
         // Beyond the range only with what is pending, which is then published by itself.
-        let after = pending.checked_add_unsigned(bytes);
-        if after.is_some_and(|after| after < shard.threshold().cast_signed()) {
-            // Inside what the error bound reckons with.
-            return Admission::Free;
+        if let Some(after) = pending.checked_add_unsigned(bytes) {
+            if after < shard.threshold().cast_signed() {
+                // Inside what the error bound reckons with.
+                return (Admission::Free, Attention::None);
+            }
+            if self.reserve(after.unsigned_abs()) {
+                return (Admission::Reserved(after.unsigned_abs()), Attention::None);
+            }
         }
-        let reserved = after.is_some_and(|after| self.reserve(after)) || {
-            // What is pending was reckoned with, and so was the threshold it stood under.
-            let _shown_later = self.tighten(shard);
-            self.reserve(bytes.cast_signed())
-        };
-        if reserved {
-            let net = shard.net();
-            shard.note_published(Net {
-                bytes: net.bytes.wrapping_add_unsigned(bytes),
-                blocks: shard.published().blocks,
-            });
-            shard.note_publish();
-        }
-        Admission::from_reserved(reserved)
+        // What is pending was reckoned with, and so was the threshold it stood under.
+        let attention = self.tighten(shard);
+        (self.admit_exact(bytes), attention)
     }
 
     /// Gives leave to allocate `bytes` to a thread that has nothing pending and no room.
     pub(crate) fn admit_exact(&self, bytes: usize) -> Admission {
-        Admission::from_reserved(self.reserve(bytes.cast_signed()))
+        if self.reserve(bytes) {
+            Admission::Reserved(bytes)
+        } else {
+            Admission::Refused
+        }
     }
 
-    fn reserve(&self, bytes: isize) -> bool {
+    fn reserve(&self, bytes: usize) -> bool {
         let limit = self.terms.hard_limit();
         for _ in 0..ATTEMPTS {
-            let Some(most) = limit.checked_sub(self.terms.latest_error_bound()) else {
+            let live = self.published.latest_live_bytes();
+            let Some(most) = limit.checked_sub(live).and_then(|it| it.checked_sub(bytes)) else {
                 return false;
             };
-            if !self.published.add_within(bytes, most) {
+            if !self.terms.widen_bound_from(most, bytes) {
                 return false;
             }
             if self.most_live() <= limit {
                 return true;
             }
-            self.published.take_off(bytes);
+            self.terms.narrow_bound(bytes);
         }
         false
     }
 
-    /// Takes back a reservation of the owner of a shard that counts in batches.
-    pub(crate) fn cancel_batched(&self, shard: &Shard, bytes: usize) {
-        let published = shard.published();
-        shard.note_published(Net {
-            bytes: published.bytes.wrapping_sub_unsigned(bytes),
-            ..published
-        });
-        self.cancel_exact(bytes);
-    }
-
-    /// Takes back any other reservation.
-    pub(crate) fn cancel_exact(&self, bytes: usize) {
-        self.published.take_off(bytes.cast_signed());
-    }
-
-    /// Counts an operation whose bytes were reserved, on a shard under exact counting.
-    pub(crate) fn count_reserved(
-        &self,
-        shard: &Shard,
-        operation: Operation,
-        bytes: usize,
-    ) -> Attention {
-        shard.count(operation, bytes);
-        shard.note_publish();
-        self.publish_block(operation)
-    }
-
-    /// Counts an operation whose bytes were reserved and that no thread's shard holds.
-    pub(crate) fn count_reserved_shared(
-        &self,
-        shared: &Shard,
-        operation: Operation,
-        bytes: usize,
-    ) -> Attention {
-        shared.count_shared(operation, bytes);
-        self.publish_block(operation)
-    }
-
-    fn publish_block(&self, operation: Operation) -> Attention {
-        let net = Net {
-            bytes: 0,
-            ..Net::of(operation, 0)
-        };
-        let attention = self.add(net);
-        attention.or(self.show_reserved())
-    }
-
-    /// Lets bytes that were reserved count for the peak and for triggers, now that they are allocated.
-    pub(crate) fn show_reserved(&self) -> Attention {
-        self.published.live_bytes();
-        Attention::if_any(self.published.is_near_bytes_mark(self.terms.error_bound()))
+    /// Takes off what was reserved, for an operation that has failed or is published by now.
+    pub(crate) fn release_reserved(&self, reserved: usize) {
+        self.terms.narrow_bound(reserved);
     }
 }

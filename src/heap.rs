@@ -47,7 +47,7 @@ pub struct Heap {
 reading_methods! {
     impl for Heap,
     example: "tally_alloc::heap()",
-    error_bound: "It is the sum, over the threads that have a shard, of the threshold that each is under, less one. 0 in exact mode.",
+    error_bound: "It is the sum, over the threads that have a shard, of the threshold that each is under, less one; 0 in exact mode. While there is a hard limit, what threads are just asking for is in it as well.",
     thread_totals: "since it started.",
     flush: "A thread that ends does so by itself, but `std::thread::scope` may return before the last \
             steps of its threads; where `live_bytes` must be close right after it, flush at the end \
@@ -65,7 +65,7 @@ impl Readings for Heap {
 }
 
 impl Heap {
-    /// Sets a limit that live bytes never exceed: an allocation that would is refused, before the inner allocator is
+    /// Sets a limit, in bytes, that live bytes never exceed (`usize::MAX` for none): an allocation that would is refused, before the inner allocator is
     /// asked, and nothing is called back.
     ///
     /// What a refusal does is the caller's matter. `Vec::try_reserve` and its like return an error, and the program
@@ -86,7 +86,9 @@ impl Heap {
     ///
     /// # Errors
     ///
-    /// [`HardLimitError::BelowLive`] when more may be live already; the limit is then what it was.
+    /// [`HardLimitError::BelowLive`] when more may be live already; the limit is then what it was, all along. (Only where
+    /// other threads allocate past the new limit during the call, it is in force for as long as it takes to see
+    /// that.)
     ///
     /// # Examples
     ///
@@ -116,7 +118,7 @@ impl Heap {
 
     /// Takes the hard limit away.
     pub fn clear_hard_limit(&self) {
-        self.account.ledger.terms.swap_hard_limit(usize::MAX);
+        self.account.ledger.clear_hard_limit();
     }
 
     /// Lists the living threads that have allocated or freed anything, each with what it has done itself, in no

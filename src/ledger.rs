@@ -74,8 +74,8 @@ pub(crate) struct Ledger {
     pub(crate) published: Published,
     pub(crate) terms: CachePadded<Terms>,
     watermarks: Registry<Watermark, WATERMARKS>,
-    /// Held by triggers while they change which watermarks there are. Publishing threads never take it.
-    watching: Mutex<()>,
+    /// Held while limits change: which watermarks there are, or the hard limit. Publishing threads never take it.
+    pub(crate) changing: Mutex<()>,
 }
 
 impl Ledger {
@@ -85,7 +85,7 @@ impl Ledger {
                 published: Published::new(),
                 terms: CachePadded::new(Terms::new()),
                 watermarks: Registry::new(),
-                watching: Mutex::new(()),
+                changing: Mutex::new(()),
             }
         }
     }
@@ -113,8 +113,10 @@ impl Ledger {
     #[inline(always)]
     pub(crate) fn is_large(&self, shard: &Shard, bytes: usize) -> bool {
         let threshold = shard.threshold();
-        // Under a new threshold the shard must look.
-        bytes >= threshold && threshold == self.terms.threshold()
+        // Under a new threshold, or near a hard limit, the shard must look.
+        bytes >= threshold
+            && threshold == self.terms.threshold()
+            && self.terms.hard_limit() == usize::MAX
     }
 
     /// Publishes all pending bytes, after an operation of the threshold or more.
@@ -144,19 +146,21 @@ impl Ledger {
         }
         let (due, left) = self.due(shard, bytes, threshold);
         make_room(Room::around(left, threshold));
-        self.publish_due(shard, due)
+        let attention = self.publish_due(shard, due);
+        // A hard limit that was set meanwhile may not have reckoned with what is published.
+        if self.terms.hard_limit() == usize::MAX {
+            return attention;
+        }
+        let (room, later) = self.settle_anew(shard, 0);
+        make_room(room);
+        attention.or(later)
     }
 
     /// Does the same under a threshold that is another than before, or may have to be for the hard limit's sake.
     #[cold]
     #[inline(never)]
     fn settle_anew(&self, shard: &Shard, bytes: usize) -> (Room, Attention) {
-        let before = shard.threshold();
-        let threshold = self.widen_to(self.terms.threshold(), before);
-        let (due, left) = self.due(shard, bytes, threshold);
-        let attention = self.publish_due(shard, due);
-        self.narrow_to(shard, threshold, before);
-        (Room::around(left, threshold), attention)
+        self.come_under(shard, |threshold| self.due(shard, bytes, threshold))
     }
 
     /// Returns what of a shard's pending bytes and blocks is to be published when an operation of `bytes` has looked,
@@ -185,11 +189,22 @@ impl Ledger {
 
     /// Publishes what is pending, and makes room under the present threshold.
     pub(crate) fn flush(&self, shard: &Shard) -> (Room, Attention) {
+        self.come_under(shard, |_| (shard.net() - shard.published(), 0))
+    }
+
+    /// Brings a shard under the present threshold, having published what `due` says of it; `due` says as well what is
+    /// left pending.
+    #[inline]
+    fn come_under(&self, shard: &Shard, due: impl Fn(usize) -> (Net, isize)) -> (Room, Attention) {
         let before = shard.threshold();
         let threshold = self.widen_to(self.terms.threshold(), before);
-        let attention = self.publish(shard);
+        let (due, left) = due(threshold);
+        let attention = self.publish_due(shard, due);
         self.narrow_to(shard, threshold, before);
-        (Room::around(0, threshold), attention)
+        if self.is_within_limit() {
+            return (Room::around(left, threshold), attention);
+        }
+        (Room::around(0, 1), attention.or(self.tighten(shard)))
     }
 
     /// Publishes what is pending, and takes the shard off the bound: under a threshold of one it holds

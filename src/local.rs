@@ -98,6 +98,10 @@ pub(crate) fn look(operation: Operation, bytes: usize) {
         let room = Room::around(0, shard.threshold());
         LOCAL.with(|local| local.room.set(room));
         ACCOUNT.attend(ACCOUNT.ledger.publish_large(shard));
+        // A limit that was set meanwhile may not have reckoned with what was published.
+        if is_limited() {
+            settle(shard, 0);
+        }
     } else {
         settle(shard, bytes);
     }
@@ -155,7 +159,7 @@ pub(crate) fn admit(exact: bool, operation: Operation, bytes: usize) -> Admissio
     if operation.takes_back() || !is_limited() {
         return Admission::Free;
     }
-    LOCAL.with(|local| {
+    let (admission, attention) = LOCAL.with(|local| {
         let batched = if exact {
             local.enter_exact();
             None
@@ -164,35 +168,42 @@ pub(crate) fn admit(exact: bool, operation: Operation, bytes: usize) -> Admissio
         };
         match batched {
             Some(shard) => ACCOUNT.ledger.admit_batched(shard, bytes),
-            None => ACCOUNT.ledger.admit_exact(bytes),
+            None => (ACCOUNT.ledger.admit_exact(bytes), Attention::None),
         }
-    })
+    });
+    ACCOUNT.attend(attention);
+    admission
 }
 
-/// Counts an operation whose bytes were reserved.
-pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize) {
-    LOCAL.with(|local| {
-        let ledger = &ACCOUNT.ledger;
-        match local.owned() {
-            Some(shard) if exact => ACCOUNT.attend(ledger.count_reserved(shard, operation, bytes)),
-            Some(shard) => {
-                shard.count(operation, bytes);
-                settle(shard, 0);
-                ACCOUNT.attend(ledger.show_reserved());
-            }
-            None => ACCOUNT.count_reserved_outside(operation, bytes),
+/// Counts an operation for which as much was `reserved`.
+pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize, reserved: usize) {
+    let ledger = &ACCOUNT.ledger;
+    LOCAL.with(|local| match local.owned() {
+        Some(shard) if exact => {
+            let attention = ledger.publish_one(shard, operation, bytes);
+            ledger.release_reserved(reserved);
+            ACCOUNT.attend(attention);
+        }
+        Some(shard) => {
+            shard.count(operation, bytes);
+            let attention = ledger.publish(shard);
+            ledger.release_reserved(reserved);
+            settle(shard, 0);
+            ACCOUNT.attend(attention);
+        }
+        None => {
+            local.count_outside(operation, bytes);
+            ledger.release_reserved(reserved);
         }
     });
 }
 
-/// Takes back the reservation of an operation that failed.
-pub(crate) fn cancel(exact: bool, bytes: usize) {
+/// Takes back what was reserved for an operation that failed.
+pub(crate) fn cancel(exact: bool, reserved: usize) {
+    ACCOUNT.ledger.release_reserved(reserved);
     LOCAL.with(|local| match local.owned().filter(|_| !exact) {
-        Some(shard) => {
-            ACCOUNT.ledger.cancel_batched(shard, bytes);
-            settle(shard, 0);
-        }
-        None => ACCOUNT.ledger.cancel_exact(bytes),
+        Some(shard) => settle(shard, 0),
+        None => local.room.set(Room::none()),
     });
 }
 

@@ -14,13 +14,13 @@ pub enum Batched {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exact {}
 
-/// The mode of a [`TallyAlloc`](crate::TallyAlloc) that names none: [`Exact`] with the cargo
-/// feature `exact`, otherwise [`Batched`].
+/// The mode of a [`TallyAlloc`](crate::TallyAlloc), and of a [`Counter`](crate::Counter), that names none: [`Exact`] with
+/// the cargo feature `exact`, otherwise [`Batched`].
 #[cfg(feature = "exact")]
 pub type DefaultMode = Exact;
 
-/// The mode of a [`TallyAlloc`](crate::TallyAlloc) that names none: [`Exact`] with the cargo
-/// feature `exact`, otherwise [`Batched`].
+/// The mode of a [`TallyAlloc`](crate::TallyAlloc), and of a [`Counter`](crate::Counter), that names none: [`Exact`] with
+/// the cargo feature `exact`, otherwise [`Batched`].
 #[cfg(not(feature = "exact"))]
 pub type DefaultMode = Batched;
 

@@ -44,7 +44,7 @@ pub(crate) struct Place {
 
 const _: () = assert!(2 * MAX_THRESHOLD <= u32::MAX as usize);
 
-// What the docs of `Counter` say.
+// With its flag in `thread_local`'s table, padded, the 256 bytes that the docs of `Counter` say.
 #[cfg(all(target_pointer_width = "64", not(loom)))]
 const _: () = assert!(size_of::<Place>() == 128);
 
@@ -78,7 +78,9 @@ impl Place {
         } else {
             &self.allocate
         };
-        let (left, missing) = (room.load(Relaxed) as usize).overflowing_sub(bytes);
+        // A block of no bytes takes up room as well, since blocks are held back by it.
+        let taken = bytes.max(1);
+        let (left, missing) = (room.load(Relaxed) as usize).overflowing_sub(taken);
         if missing {
             return false;
         }

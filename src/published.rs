@@ -158,29 +158,6 @@ impl Published {
         total.saturating_add(blocks_bound(bound)) >= self.blocks_mark.load(Relaxed)
     }
 
-    /// Returns whether the live bytes, off by as much as `error_bound`, may have reached their mark.
-    pub(crate) fn is_near_bytes_mark(&self, error_bound: usize) -> bool {
-        self.is_near_in_bytes(self.shared.bytes.fetch_add(0, AcqRel), error_bound)
-    }
-
-    /// Adds to the live bytes if they come to no more than `most`; returns whether they did. The peak is left
-    /// to [`live_bytes`](Self::live_bytes), since what is added may be taken off again.
-    pub(crate) fn add_within(&self, bytes: isize, most: usize) -> bool {
-        let by = bytes.cast_unsigned();
-        let fits = |total| live(total).saturating_add_signed(bytes) <= most;
-        self.shared
-            .bytes
-            .fetch_update(AcqRel, Relaxed, |total| {
-                fits(total).then_some(total.wrapping_add(by))
-            })
-            .is_ok()
-    }
-
-    /// Takes off again what [`add_within`](Self::add_within) added.
-    pub(crate) fn take_off(&self, bytes: isize) {
-        self.shared.bytes.fetch_sub(bytes.cast_unsigned(), AcqRel);
-    }
-
     /// Returns the live bytes, ordered with every change of them.
     pub(crate) fn latest_live_bytes(&self) -> usize {
         live(self.shared.bytes.fetch_add(0, AcqRel))
@@ -296,25 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_fits_to_the_byte_and_comes_off_again() {
-        let published = Published::new();
-        assert!(published.add_within(100, 100), "all of it");
-        assert!(!published.add_within(1, 100), "one byte more");
-        assert_eq!(published.latest_live_bytes(), 100);
-        published.take_off(40);
-        assert_eq!(published.latest_live_bytes(), 60);
-        assert!(!published.add_within(41, 100), "one byte more");
-        assert!(published.add_within(40, 100), "to the byte");
-        assert_eq!(published.live_bytes(), 100);
-    }
-
-    #[test]
     fn the_mark_is_near_from_the_bound_on() {
-        let published = Published::new();
-        published.set_marks(100, usize::MAX, false);
-        published.add(Net::of(Operation::Allocate, 60), || 0);
         for (bound, near) in [(0, false), (39, false), (40, true), (41, true)] {
-            assert_eq!(published.is_near_bytes_mark(bound), near, "off by {bound}");
+            let published = Published::new();
+            published.set_marks(100, usize::MAX, false);
+            let is_near = published.add(Net::of(Operation::Allocate, 60), || bound);
+            assert_eq!(is_near, near, "off by {bound}");
         }
     }
 

@@ -134,7 +134,7 @@ macro_rules! reading_methods {
             /// Sets the threshold, in bytes. 0 means the same as 1: every operation is published.
             ///
             /// A thread comes under the new threshold when it next takes the slow path, at the latest
-            /// after its old one has passed on one side, or calls [`flush`](Self::flush); until
+            /// once it has allocated, or freed, as many bytes as the old one, or calls [`flush`](Self::flush); until
             /// then [`error_bound`](Self::error_bound) goes by the old one. In exact mode there is
             /// nothing to wait for and the threshold has no effect.
             ///

@@ -17,13 +17,18 @@
 //! after that of `thread_local`, and runs before it: the standard library, and glibc where that keeps the list, run
 //! destructors in the reverse of the order in which they were registered. No document promises it, so nothing is
 //! remembered on systems where it has not been tried (test: `a_place_that_another_thread_has_taken_over_is_left_alone`).
+//!
+//! # Signals
+//!
+//! A handler may read [`Counter::thread_totals`](crate::Counter::thread_totals), which recalls and never remembers. So that it
+//! recalls no half of what the thread is about to remember, a slot belongs to nobody while its place is changed.
 
 #![allow(unsafe_code, reason = "a remembered place is a pointer")]
 
 use std::cell::Cell;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicUsize, compiler_fence};
 
 use crate::place::Place;
 
@@ -133,8 +138,11 @@ impl Tag {
             }
             if let Some(number) = self.number() {
                 let slot = memory.slot(number);
-                slot.tag.set(number);
+                slot.tag.set(NO_COUNTER);
+                compiler_fence(SeqCst);
                 slot.place.set(NonNull::from_ref(place));
+                compiler_fence(SeqCst);
+                slot.tag.set(number);
             }
         });
     }

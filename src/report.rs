@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::units::Bytes;
-use crate::watermark::{Evidence, Measure};
+use crate::watermark::{Crossing, Evidence, Measure};
 
 /// Why a trigger last fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,16 @@ pub struct Cause {
     pub figure: usize,
     /// How the figure was found.
     pub evidence: Evidence,
+}
+
+impl From<Crossing> for Cause {
+    fn from(crossing: Crossing) -> Self {
+        Self {
+            limit: crossing.limit,
+            figure: crossing.figure,
+            evidence: crossing.evidence,
+        }
+    }
 }
 
 /// What a trigger has seen and done since it was made.

@@ -9,6 +9,8 @@
 //! has narrowed, so it is never too small (model:
 //! `a_threshold_change_under_load_keeps_the_bound`).
 //!
+//! While there is a hard limit, requests that are under way are in the bound as well ([`hard_limit`](crate::hard_limit)).
+//!
 //! # Memory orderings
 //!
 //! The error bound changes `AcqRel` and is read `Acquire`: a reader that sees it narrowed also sees what was
@@ -127,6 +129,20 @@ impl Terms {
             self.error_bound.fetch_add(by, AcqRel);
             self.widenings.fetch_add(1, Release);
         }
+    }
+
+    /// Does the same if the bound is at most `most` before; returns whether it was.
+    pub(crate) fn widen_bound_from(&self, most: usize, by: usize) -> bool {
+        let widened = self
+            .error_bound
+            .fetch_update(AcqRel, Relaxed, |bound| {
+                (bound <= most).then(|| bound.wrapping_add(by))
+            })
+            .is_ok();
+        if widened {
+            self.widenings.fetch_add(1, Release);
+        }
+        widened
     }
 
     /// Takes off the error bound, after a shard has come to hold back less.

@@ -20,6 +20,7 @@ mod announcement;
 #[cfg(feature = "tracing")]
 mod events;
 mod history;
+mod rearm;
 mod waiters;
 
 use std::fmt;
@@ -32,8 +33,9 @@ use crate::policy::{Policy, Resumable};
 use crate::report::{Cause, Report};
 use crate::sum::Sum;
 use crate::watch::{Watch, Watched};
-use crate::watermark::{Evidence, Measure, Watermark};
+use crate::watermark::{Evidence, Measure, Watermark, or_zero};
 use history::History;
+use rearm::Rearm;
 use waiters::Waiters;
 
 /// Decides when to collect.
@@ -199,18 +201,11 @@ impl<'a, P: Policy> Trigger<'a, P> {
 
     /// Takes the crossing if it is due and nobody has.
     fn take(&self) -> Option<Cause> {
-        if !self.mark.take() {
-            return None;
-        }
+        let crossing = self.mark.take()?;
         // Publishing threads need not come back for this limit.
         self.account.ledger().refresh_marks();
         let sum = self.account.sum();
-        let (figure, evidence) = self.mark.reached();
-        let cause = Cause {
-            limit: self.mark.limit(),
-            figure,
-            evidence,
-        };
+        let cause = Cause::from(crossing);
         let mut history = self.history();
         let live = self.figure(&sum, history.allocated);
         history.begin(live, cause);
@@ -228,7 +223,8 @@ impl<'a, P: Policy> Trigger<'a, P> {
     }
 
     /// Sleeps until a collection is due and the caller is the one to run it, as in [`poll`](Self::poll). Any number of threads
-    /// may wait; each crossing wakes one to `true`.
+    /// may wait; each crossing wakes one to `true`. Nothing else ends it: who has to stop waits with
+    /// [`wait_timeout`](Self::wait_timeout).
     pub fn wait(&self) {
         while !self.wait_until(None) {}
     }
@@ -285,7 +281,7 @@ impl<'a, P: Policy> Trigger<'a, P> {
         self.mark.withdraw(false);
         let sum = self.account.sum();
         let now = Instant::now();
-        let history = self.history();
+        let mut history = self.history();
         let live = self.figure(&sum, history.allocated);
         // What is measured from the last cycle starts from nothing.
         let after = match self.measure {
@@ -297,7 +293,10 @@ impl<'a, P: Policy> Trigger<'a, P> {
             .with_limit(self.mark.limit());
         drop(history);
 
-        let unless_it_panics = Rearm(self);
+        let unless_it_panics = Rearm {
+            trigger: self,
+            request: cycle.request,
+        };
         let limit = policy.next_limit(&cycle);
         let growth_steps = policy.growth_steps();
         std::mem::forget(unless_it_panics);
@@ -305,6 +304,15 @@ impl<'a, P: Policy> Trigger<'a, P> {
         let mut history = self.history();
         history.end(&cycle, limit, growth_steps, now);
         self.arm(limit, history.allocated);
+        // Announced while the policy was asked, which has not reckoned with it.
+        let needed = after.saturating_add(history.requested());
+        if let Some(armed) = self
+            .mark
+            .armed()
+            .filter(|_| history.requested() != 0 && needed >= limit)
+        {
+            self.mark.reach(armed, needed, Evidence::Request);
+        }
         #[cfg(feature = "tracing")]
         {
             drop((history, policy));
@@ -356,8 +364,8 @@ impl<'a, P: Policy> Trigger<'a, P> {
     /// The figure that the trigger measures, not below the truth; `since` is where allocated bytes are counted from.
     fn figure(&self, sum: &Sum, since: usize) -> usize {
         match self.measure {
-            Measure::LiveBytes => sum.totals.live_bytes(),
-            Measure::LiveBlocks => sum.totals.live_blocks(),
+            Measure::LiveBytes => or_zero(sum.totals.live_bytes()),
+            Measure::LiveBlocks => or_zero(sum.totals.live_blocks()),
             Measure::AllocatedBytes => sum.totals.bytes_allocated.wrapping_sub(since),
         }
     }
@@ -370,16 +378,6 @@ impl<'a, P: Policy> Trigger<'a, P> {
 /// A policy that panicked has left no state of ours half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Arms a trigger again as it was, when dropped.
-struct Rearm<'a, P: Policy>(&'a Trigger<'a, P>);
-
-impl<P: Policy> Drop for Rearm<'_, P> {
-    fn drop(&mut self) {
-        let history = self.0.history();
-        self.0.arm(self.0.limit(), history.allocated);
-    }
 }
 
 /// A publishing thread that still looks at the watermark finds a generation that is over.

@@ -131,9 +131,6 @@ impl Armed {
     /// Among what was freed meanwhile may be blocks that the sum has not seen allocated. Then it comes to less than
     /// zero, which says nothing.
     pub(crate) const fn reached(&self, sum: &Sum) -> usize {
-        const fn or_zero(reached: usize) -> usize {
-            if reached > MOST_LIVE { 0 } else { reached }
-        }
         match self.measure {
             Measure::LiveBytes => or_zero(sum.totals.live_bytes().wrapping_sub(sum.freed_bytes)),
             Measure::LiveBlocks => or_zero(sum.totals.live_blocks().wrapping_sub(sum.freed_blocks)),
@@ -145,6 +142,20 @@ impl Armed {
 /// The most that can be live. What is above stands for a number below zero, as in the published
 /// totals ([`published`](crate::published)): half of the range would be too little where pointers have 32 bits.
 const MOST_LIVE: usize = usize::MAX / 8 * 7;
+
+/// Returns a live figure, or zero for one that stands for less.
+pub(crate) const fn or_zero(live: usize) -> usize {
+    if live > MOST_LIVE { 0 } else { live }
+}
+
+/// What has made a watermark due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Crossing {
+    pub(crate) limit: usize,
+    /// At or above the limit.
+    pub(crate) figure: usize,
+    pub(crate) evidence: Evidence,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -259,14 +270,27 @@ impl Watermark {
         self.word.load(Relaxed) & STATE == DUE
     }
 
-    /// Takes the crossing; one of all threads that try gets `true`.
-    pub(crate) fn take(&self) -> bool {
-        let word = self.word.load(Relaxed);
-        word & STATE == DUE
-            && self
-                .word
-                .compare_exchange(word, word & !STATE | TAKEN, AcqRel, Relaxed)
-                .is_ok()
+    /// Takes the crossing; one of all threads that try gets it.
+    pub(crate) fn take(&self) -> Option<Crossing> {
+        let word = self.word.load(Acquire);
+        if word & STATE != DUE {
+            return None;
+        }
+        // Read while it is due in this generation: it is armed anew only once it has been withdrawn, and then the
+        // exchange below fails.
+        let crossing = Crossing {
+            limit: self.limit.load(Relaxed),
+            figure: self.figure.load(Relaxed),
+            evidence: match word & EVIDENCE {
+                PUBLISHED => Evidence::Published,
+                SUM => Evidence::Sum,
+                _ => Evidence::Request,
+            },
+        };
+        self.word
+            .compare_exchange(word, word & !STATE | TAKEN, AcqRel, Relaxed)
+            .is_ok()
+            .then_some(crossing)
     }
 
     /// Leaves a handle to the calling thread for `reach` to wake, and returns whether it is due: then there
@@ -284,17 +308,6 @@ impl Watermark {
     /// Returns the limit last armed.
     pub(crate) fn limit(&self) -> usize {
         self.limit.load(Relaxed)
-    }
-
-    /// Returns the figure that made it due, at or above the limit, and how the crossing was found. For whoever has
-    /// taken it.
-    pub(crate) fn reached(&self) -> (usize, Evidence) {
-        let evidence = match self.word.load(Relaxed) & EVIDENCE {
-            PUBLISHED => Evidence::Published,
-            SUM => Evidence::Sum,
-            _ => Evidence::Request,
-        };
-        (self.figure.load(Relaxed), evidence)
     }
 }
 

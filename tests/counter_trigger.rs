@@ -179,3 +179,33 @@ fn a_wait_ends_with_the_crossing_that_it_takes_or_without_one_in_time() {
     }
     assert_eq!(trigger.report().cycles, 4);
 }
+
+#[test]
+fn blocks_of_no_bytes_reach_a_limit_on_blocks() {
+    for (threshold, late) in [(1, 0), (1_000, 2 * 999 + 1)] {
+        let counter = Counter::<Batched>::with_mode();
+        counter.set_threshold(threshold).expect("in the range");
+        let policy = FixedLimit::new(10_000).expect("above zero");
+        let trigger = Trigger::new(&counter, Measure::LiveBlocks, policy).expect("there is memory");
+        for block in 1..=10_000 + late {
+            counter.add(0);
+            if block < 10_000 {
+                assert!(!trigger.poll(), "fired at {block} of 10,000 blocks");
+            }
+        }
+        assert!(trigger.poll(), "{} blocks of 10,000", 10_000 + late);
+    }
+}
+
+#[test]
+fn taking_off_more_than_was_counted_leaves_a_trigger_that_works() {
+    let counter = Counter::<Batched>::with_mode();
+    let trigger = trigger(&counter, 1_000_000);
+    counter.add(100);
+    counter.sub(200);
+    assert_eq!(trigger.headroom(), 1_000_000, "nothing is live");
+    trigger.collected(Duration::ZERO);
+    assert_eq!(trigger.limit(), 1_000_000);
+    counter.add(2_000_000);
+    assert!(trigger.poll(), "2 MB live of 1 MB");
+}

@@ -165,6 +165,100 @@ fn a_limit_that_is_cleared_refuses_nothing_any_more() {
     }
 }
 
+/// A thread that frees has less pending than nothing. That makes place for what it then allocates, once.
+#[test]
+fn what_a_thread_has_freed_does_not_make_place_twice() {
+    const SMALL: usize = 10_000;
+    in_turn(|| {
+        let mut small: Vec<_> = (0..1_000)
+            .map(|_| allocate(&BATCHED, SMALL).expect("no limit yet"))
+            .collect();
+        heap().flush();
+        let limit = live() + (1 << 20);
+        heap().set_hard_limit(limit).expect("above what is live");
+        let mut large = Vec::new();
+        while let Some(block) = small.pop() {
+            free(&BATCHED, block, SMALL);
+            large.extend(allocate(&BATCHED, 2 * SMALL));
+            assert!(live() <= limit, "{} bytes live under {limit}", live());
+        }
+        assert!(large.len() < 1_000, "all were served");
+        for block in large {
+            free(&BATCHED, block, 2 * SMALL);
+        }
+    });
+}
+
+/// An inner allocator that has no memory, and looks at the account while it says so.
+struct Looking;
+
+static SEEN: Mutex<Option<[usize; 3]>> = Mutex::new(None);
+
+fn figures() -> [usize; 3] {
+    [live(), heap().live_bytes(), heap().peak_bytes()]
+}
+
+// SAFETY: it never gives a block.
+unsafe impl GlobalAlloc for Looking {
+    unsafe fn alloc(&self, _: Layout) -> *mut u8 {
+        // Not counted: the allocator is not installed.
+        *SEEN.lock().expect("nobody has panicked") = Some(figures());
+        std::ptr::null_mut()
+    }
+
+    unsafe fn dealloc(&self, _: *mut u8, _: Layout) {
+        unreachable!("nothing was ever given");
+    }
+}
+
+static BATCHED_IN_VAIN: TallyAlloc<Looking, Batched> = TallyAlloc::new(Looking);
+static EXACT_IN_VAIN: TallyAlloc<Looking, Exact> = TallyAlloc::new(Looking);
+
+#[test]
+fn a_block_that_is_not_there_yet_is_in_no_figure() {
+    for allocator in [&BATCHED_IN_VAIN as Allocator, &EXACT_IN_VAIN] {
+        in_turn(|| {
+            let kept = allocate(&EXACT, 100).expect("no limit yet");
+            heap().reset_peak();
+            heap()
+                .set_hard_limit(live() + (64 << 20))
+                .expect("above what is live");
+            let before = figures();
+            let bound = heap().error_bound();
+            assert_eq!(allocate(allocator, 32 << 20), None);
+            assert_eq!(
+                SEEN.lock().expect("nobody has panicked").take(),
+                Some(before)
+            );
+            assert_eq!(figures(), before);
+            assert!(heap().error_bound() <= bound.max(heap().threshold()));
+            free(&EXACT, kept, 100);
+        });
+    }
+}
+
+/// What a thread gives up to make place is published, and a trigger that it reaches is due, whether there is place then or
+/// not.
+#[test]
+fn a_refused_request_leaves_no_limit_of_a_trigger_reached_and_not_due() {
+    in_turn(|| {
+        // The thread's threshold is in the error bound from here on.
+        let first = allocate(&BATCHED, 1).expect("no limit yet");
+        free(&BATCHED, first, 1);
+        heap().flush();
+        let base = live();
+        heap()
+            .set_hard_limit(base + (10 << 20))
+            .expect("above what is live");
+        let policy = FixedLimit::new(base + 8_000).expect("above zero");
+        let trigger = Trigger::new(heap(), Measure::LiveBytes, policy).expect("there is memory");
+        let held = allocate(&BATCHED, 9_000).expect("far below the limit");
+        assert_eq!(allocate(&BATCHED, 100 << 20), None);
+        assert!(trigger.poll(), "9,000 bytes are live, and published");
+        free(&BATCHED, held, 9_000);
+    });
+}
+
 #[test]
 fn a_request_below_the_limit_that_the_inner_allocator_refuses_leaves_no_trace() {
     for allocator in [&BATCHED as Allocator, &EXACT] {
@@ -210,6 +304,63 @@ fn a_limit_below_what_may_be_live_is_an_error_and_changes_nothing() {
             "the limit that stood goes on"
         );
         free(&BATCHED, block, 1 << 20);
+    });
+}
+
+/// Sets a flag when it goes, however that is.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+#[test]
+fn a_limit_that_is_too_low_refuses_nobody_while_it_is_found_out() {
+    in_turn(|| {
+        let held = allocate(&EXACT, 1 << 20).expect("no limit yet");
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for allocator in [&BATCHED as Allocator, &EXACT] {
+                let ended = &ended;
+                scope.spawn(move || {
+                    while !ended.load(Relaxed) {
+                        let block = allocate(allocator, 20_000).expect("no limit was ever set");
+                        free(allocator, block, 20_000);
+                    }
+                });
+            }
+            let _ended = SetAtEnd(&ended);
+            for _ in 0..20_000 {
+                assert!(heap().set_hard_limit(1 << 19).is_err());
+            }
+        });
+        assert_eq!(heap().hard_limit(), None);
+        free(&EXACT, held, 1 << 20);
+    });
+}
+
+#[test]
+fn a_limit_that_was_set_stands_whatever_others_try_meanwhile() {
+    in_turn(|| {
+        let held = allocate(&EXACT, 1 << 20).expect("no limit yet");
+        let ended = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Relaxed) {
+                    assert!(heap().set_hard_limit(1 << 19).is_err());
+                }
+            });
+            let _ended = SetAtEnd(&ended);
+            for _ in 0..100_000 {
+                heap().set_hard_limit(8 << 20).expect("above what is live");
+                assert_eq!(heap().hard_limit(), Some(8 << 20));
+                heap().clear_hard_limit();
+                assert_eq!(heap().hard_limit(), None);
+            }
+        });
+        free(&EXACT, held, 1 << 20);
     });
 }
 

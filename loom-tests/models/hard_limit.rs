@@ -1,7 +1,8 @@
 //! That live bytes stay within a hard limit.
 
-use super::{Pair, explore, join, spawn};
+use super::{Owner, Pair, explore, join, publish, spawn};
 use crate::hard_limit::Admission;
+use crate::ledger::Attention;
 use crate::operation::Operation::{Allocate, Deallocate};
 
 /// One thread allocates exactly, a whole block or none; another comes, widens the bound, and uses up
@@ -14,8 +15,9 @@ fn the_hard_limit_holds_while_threads_reserve_and_widen() {
         let reserves = spawn(&pair, |pair| {
             let shard = &pair.shards[0];
             let _room = pair.ledger.admit(shard, 1);
-            if pair.ledger.admit_exact(8) == Admission::Reserved {
-                let _attention = pair.ledger.count_reserved(shard, Allocate, 8);
+            if let Admission::Reserved(reserved) = pair.ledger.admit_exact(8) {
+                publish(&pair.ledger, shard, Allocate, 8);
+                pair.ledger.release_reserved(reserved);
             }
         });
         let widens = spawn(&pair, |pair| {
@@ -34,6 +36,60 @@ fn the_hard_limit_holds_while_threads_reserve_and_widen() {
     });
 }
 
+/// One thread publishes what it has had pending, and goes on counting in the room that this leaves it; another reserves
+/// all that was left. The first takes blocks that are within what it may hold back, without leave.
+#[test]
+fn the_hard_limit_holds_while_pending_bytes_are_published() {
+    explore(2, || {
+        let pair = Pair::under(4);
+        // Set before there are threads, which would otherwise get a share of what is left only.
+        let owner = pair.owner(0);
+        owner.count(Allocate, 3);
+        pair.ledger.set_hard_limit(10).unwrap();
+        let batches = spawn(&pair, |pair| {
+            let owner = Owner::resume(&pair.ledger, &pair.shards[0]);
+            owner.flush();
+            let (admission, _) = pair.ledger.admit_batched(owner.shard, 3);
+            match admission {
+                Admission::Free => owner.shard.count(Allocate, 3),
+                Admission::Reserved(_) => owner.shard.count(Allocate, 3),
+                Admission::Refused => {}
+            }
+        });
+        let reserves = spawn(&pair, |pair| {
+            let shard = &pair.shards[1];
+            let _room = pair.ledger.admit(shard, 1);
+            if let Admission::Reserved(reserved) = pair.ledger.admit_exact(6) {
+                publish(&pair.ledger, shard, Allocate, 6);
+                pair.ledger.release_reserved(reserved);
+            }
+        });
+        join([batches, reserves]);
+        let live: isize = pair.shards.iter().map(|shard| shard.net().bytes).sum();
+        assert!(live <= 10, "{live} bytes are live under a limit of 10");
+    });
+}
+
+/// A thread widens the bound, as one that starts does, while a limit is set that has no place for that.
+#[test]
+fn a_limit_that_is_set_reckons_with_whoever_widens_meanwhile() {
+    explore(3, || {
+        let pair = Pair::under(8);
+        let widens = spawn(&pair, |pair| {
+            let shard = &pair.shards[0];
+            let _room = pair.ledger.admit(shard, 8);
+        });
+        let sets = spawn(&pair, |pair| {
+            let _is_set = pair.ledger.set_hard_limit(5);
+        });
+        join([widens, sets]);
+        assert!(
+            pair.ledger.is_within_limit(),
+            "7 bytes are reckoned with, of 5"
+        );
+    });
+}
+
 /// Two threads reserve at once, and there is place for one.
 #[test]
 fn two_reservations_never_share_what_is_left_below_the_limit() {
@@ -45,8 +101,9 @@ fn two_reservations_never_share_what_is_left_below_the_limit() {
                 let shard = &pair.shards[which];
                 let _room = pair.ledger.admit(shard, 1);
                 match pair.ledger.admit_exact(6) {
-                    Admission::Reserved => {
-                        let _attention = pair.ledger.count_reserved(shard, Allocate, 6);
+                    Admission::Reserved(reserved) => {
+                        publish(&pair.ledger, shard, Allocate, 6);
+                        pair.ledger.release_reserved(reserved);
                     }
                     refused => assert_eq!(refused, Admission::Refused),
                 }
@@ -69,9 +126,13 @@ fn a_refused_reservation_leaves_the_account_as_it_was() {
             spawn(&pair, move |pair: &Pair| {
                 let owner = pair.owner(which);
                 owner.count(Allocate, 3);
-                match pair.ledger.admit_batched(owner.shard, 60) {
-                    Admission::Reserved => {
+                let (admission, attention) = pair.ledger.admit_batched(owner.shard, 60);
+                assert_eq!(attention, Attention::None);
+                match admission {
+                    Admission::Reserved(reserved) => {
                         owner.shard.count(Allocate, 60);
+                        assert_eq!(pair.ledger.publish(owner.shard), Attention::None);
+                        pair.ledger.release_reserved(reserved);
                         owner.count(Deallocate, 60);
                     }
                     refused => assert_eq!(refused, Admission::Refused),

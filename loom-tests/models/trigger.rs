@@ -47,7 +47,7 @@ fn verdict(mark: &Watermark, figure: usize) -> bool {
 fn sleep(mark: &Watermark) {
     let mut due = mark.enter(thread::current());
     loop {
-        if due && mark.take() {
+        if due && mark.take().is_some() {
             break;
         }
         thread::park();
@@ -99,7 +99,7 @@ fn one_poll_wins_a_crossing() {
     explore(|| {
         let mark = armed_at(8);
         assert_eq!(winners(&mark, |mark| verdict(mark, 10)), 1, "made it due");
-        assert_eq!(winners(&mark, Watermark::take), 1, "took it");
+        assert_eq!(winners(&mark, |mark| mark.take().is_some()), 1, "took it");
     });
 }
 
@@ -202,10 +202,33 @@ fn a_late_verdict_leaves_no_figure_below_a_newer_limit() {
                     mark.reach(armed, 25, Evidence::Request),
                     "25 bytes: not due at 20"
                 );
-                assert!(mark.take(), "due, and nobody took it");
-                let (figure, evidence) = mark.reached();
-                assert!(figure >= 20, "{figure} bytes have made it due at 20");
-                assert_eq!(evidence, Evidence::Request);
+                let crossing = mark.take().expect("due, and nobody took it");
+                assert_eq!(crossing.limit, 20);
+                assert!(crossing.figure >= 20, "{crossing:?}");
+                assert_eq!(crossing.evidence, Evidence::Request);
+            }),
+        ]);
+    });
+}
+
+/// A thread takes a crossing while another ends the cycle by itself and arms a higher limit, which is then reached as
+/// well: what the first has taken is of one limit or of the other.
+#[test]
+fn a_crossing_is_of_one_limit_even_if_another_is_armed_meanwhile() {
+    explore(|| {
+        let mark = armed_at(8);
+        verdict(&mark, 10);
+        join([
+            spawn(&mark, |mark| {
+                mark.withdraw(false);
+                mark.arm(Measure::LiveBytes, 20, 0);
+                verdict(mark, 25);
+            }),
+            spawn(&mark, |mark| {
+                if let Some(crossing) = mark.take() {
+                    let seen = (crossing.limit, crossing.figure);
+                    assert!(matches!(seen, (8, 10) | (20, 25)), "{crossing:?}");
+                }
             }),
         ]);
     });
@@ -294,7 +317,7 @@ fn a_sleeper_wakes_though_an_earlier_waker_is_held_up() {
             verdict(mark, 10);
         });
         let second = spawn(&mark, |mark| {
-            if mark.take() {
+            if mark.take().is_some() {
                 mark.arm(Measure::LiveBytes, 9, 0);
                 verdict(mark, 10);
             }

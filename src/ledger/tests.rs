@@ -313,10 +313,16 @@ fn a_reservation_of_any_size_that_is_given_back_leaves_what_was_pending() {
             .set_hard_limit(usize::MAX - 1)
             .expect("above what may be live");
         shard.count(Operation::Allocate, 50);
-        let admission = ledger.admit_batched(&shard, bytes);
-        assert_eq!(admission, Admission::Reserved, "{bytes} bytes");
-        ledger.cancel_batched(&shard, bytes);
-        assert_eq!(ledger.published.live_bytes(), 50, "after {bytes} bytes");
-        assert_eq!(shard.published().bytes, 50, "after {bytes} bytes");
+        let (Admission::Reserved(reserved), attention) = ledger.admit_batched(&shard, bytes) else {
+            panic!("{bytes} bytes are not reserved");
+        };
+        assert_eq!(attention, Attention::None);
+        let held_back = usize::from(shard.threshold() > 1) * 63;
+        assert_eq!(ledger.terms.error_bound(), reserved + held_back);
+        let live = ledger.published.live_bytes();
+        assert_eq!(live + reserved, 50 + bytes, "all that would be published");
+        ledger.release_reserved(reserved);
+        assert_eq!(ledger.terms.error_bound(), held_back);
+        assert_eq!(ledger.published.live_bytes(), live, "after {bytes} bytes");
     }
 }

@@ -12,7 +12,9 @@ use super::{Policy, Resumable};
 /// ```text
 /// low         = reserve - live after < increment
 /// reserve    += increment             when low now and low after the collection before
-/// reserve    += request, rounded up   when the request is larger than the increment
+/// reserve    += what is missing,      when live after and the request do not fit,
+///               or the request if that
+///               is more, rounded up
 /// next limit  = reserve
 /// ```
 ///

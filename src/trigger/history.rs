@@ -1,5 +1,6 @@
 //! What a trigger remembers of its cycles.
 
+use std::mem;
 use std::time::{Duration, Instant};
 
 use crate::policy::Cycle;
@@ -59,10 +60,20 @@ impl History {
         true
     }
 
+    /// Returns the largest request that no policy has been asked for yet, 0 for none.
+    pub(super) fn requested(&self) -> usize {
+        self.request
+    }
+
+    /// Takes back a request that a policy was asked for and has not answered.
+    pub(super) fn ask_again(&mut self, request: usize) {
+        self.request = self.request.max(request);
+    }
+
     /// Returns the cycle that has ended `now`: `live` is what the trigger measures, `after` what the next
-    /// cycle starts from.
+    /// cycle starts from. The request goes with it; one that is announced from here on is for the next.
     pub(super) fn cycle(
-        &self,
+        &mut self,
         live: usize,
         after: usize,
         allocated: usize,
@@ -78,7 +89,7 @@ impl History {
         };
         Cycle::new(before, after)
             .with_allocated(allocated.wrapping_sub(self.allocated))
-            .with_request(self.request)
+            .with_request(mem::take(&mut self.request))
             .with_pause(pause)
             .with_mutator(mutator)
     }
@@ -95,6 +106,5 @@ impl History {
         self.begun = None;
         let refuses = cycle.request != 0 && !cycle.fits(limit);
         self.refused = if refuses { cycle.request } else { 0 };
-        self.request = 0;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use super::{Armed, Evidence, MOST_LIVE, Measure, Watermark};
+use super::{Armed, Crossing, Evidence, MOST_LIVE, Measure, Watermark};
 use crate::sum::Sum;
 use crate::totals::Totals;
 
@@ -75,7 +75,7 @@ fn armed(measure: Measure, base: usize) -> Armed {
 
 /// Whether it is armed, due, and taken by whoever tries.
 fn state(mark: &Watermark) -> (bool, bool, bool) {
-    (mark.armed().is_some(), mark.is_due(), mark.take())
+    (mark.armed().is_some(), mark.is_due(), mark.take().is_some())
 }
 
 const NOTHING: (bool, bool, bool) = (false, false, false);
@@ -98,13 +98,17 @@ fn a_crossing_is_due_once_and_taken_once() {
             assert_eq!(state(&mark), (true, false, false), "armed");
 
             assert!(mark.reach(armed, 101 * round, evidence), "made due");
-            assert_eq!(mark.reached(), (101 * round, evidence));
             assert!(
                 !mark.reach(armed, 999, Evidence::Published),
                 "made due once"
             );
-            assert_eq!(mark.reached(), (101 * round, evidence), "by the first");
-            assert_eq!(state(&mark), (false, true, true), "due");
+            assert!(mark.armed().is_none() && mark.is_due());
+            let crossing = Crossing {
+                limit: 100 * round,
+                figure: 101 * round,
+                evidence,
+            };
+            assert_eq!(mark.take(), Some(crossing), "by the first");
             assert_eq!(state(&mark), NOTHING, "taken");
         }
     }
@@ -134,7 +138,7 @@ fn a_verdict_on_an_earlier_generation_changes_nothing() {
         match end {
             "take" => {
                 let armed = mark.armed().expect("armed before");
-                assert!(mark.reach(armed, 10, Evidence::Sum) && mark.take());
+                assert!(mark.reach(armed, 10, Evidence::Sum) && mark.take().is_some());
             }
             _ => mark.withdraw(end == "done"),
         }
@@ -145,7 +149,10 @@ fn a_verdict_on_an_earlier_generation_changes_nothing() {
         assert!(!mark.is_due(), "after {end}");
         late.push(mark.armed().expect("just armed"));
     }
-    assert_ne!(mark.reached().0, 77, "nor the figure");
+    let armed = mark.armed().expect("the last one");
+    assert!(mark.reach(armed, 11, Evidence::Sum));
+    let figure = mark.take().map(|crossing| crossing.figure);
+    assert_eq!(figure, Some(11), "nor the figure");
 }
 
 #[test]

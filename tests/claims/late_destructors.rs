@@ -1,6 +1,7 @@
 //! What a thread does while it is being torn down is counted: in destructors of thread-locals and of
 //! pthread keys, before and after ours, on Rust threads and on others.
 
+use std::alloc::{Layout, alloc};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::hint::black_box;
@@ -27,6 +28,7 @@ claims![
     a_key_made_before_ours_that_comes_back_every_round_is_counted,
     reading_the_account_in_a_destructor_is_harmless,
     late_operations_leave_no_bound_behind,
+    late_requests_that_are_refused_under_a_limit_lose_no_count,
 ];
 
 /// Frees what it holds when the thread ends.
@@ -274,4 +276,28 @@ fn late_operations_leave_no_bound_behind() {
         work_in_key_destructors(20, 4, touch_first_and_hold);
         assert_eq!(heap().error_bound(), start, "the bound after the joins");
     }
+}
+
+unsafe extern "C" fn ask_in_vain(_: *mut c_void) {
+    let huge = Layout::from_size_align(isize::MAX as usize - 64, 8).expect("within the range");
+    for _ in 0..8 {
+        // SAFETY: the size is not zero.
+        assert!(unsafe { alloc(huge) }.is_null(), "more than there is");
+        // The numbers by which a request did not fit must not add up to room.
+        drop(Block::new(100));
+    }
+}
+
+fn late_requests_that_are_refused_under_a_limit_lose_no_count() {
+    drop(Block::new(1));
+    heap()
+        .set_hard_limit(usize::MAX - 1)
+        .expect("above what is live");
+    let key = key(ask_in_vain);
+    on_pthreads(4, ROOMY, &|_| {
+        drop(Block::new(100));
+        set(key, 1);
+    });
+    heap().clear_hard_limit();
+    assert_exact();
 }

@@ -1,6 +1,8 @@
 //! A request that is announced takes one collection, and is then served or refused.
 
-use tally_alloc::policy::{FixedLimit, Policy, Proportional};
+use std::sync::OnceLock;
+
+use tally_alloc::policy::{Cycle, FixedLimit, Policy, Proportional};
 use tally_alloc::{Announcement, Evidence, Measure, Trigger, heap};
 
 use super::{MB, NO_TIME, live};
@@ -12,6 +14,7 @@ claims![
     a_request_that_the_policy_refuses_takes_one_collection_however_often_it_is_made,
     a_request_that_fits_takes_none,
     a_request_during_a_collection_is_taken_into_account_by_it,
+    a_request_while_the_policy_is_asked_is_put_to_it_next,
 ];
 
 /// Does what a runtime does before a large request; returns the answer in the end.
@@ -72,4 +75,39 @@ fn a_request_during_a_collection_is_taken_into_account_by_it() {
     trigger.collected(NO_TIME);
     assert_eq!(trigger.announce(20 * MB), Announcement::Fits);
     assert_eq!(trigger.report().cycles, 1);
+}
+
+static ASKED: OnceLock<Trigger<'static>> = OnceLock::new();
+
+const LIMIT: usize = 1 << 40;
+
+/// Announces a request beyond its limit while it is asked for the first time, and grants what it is asked for.
+struct Announces;
+
+impl Policy for Announces {
+    fn initial_limit(&self) -> usize {
+        LIMIT
+    }
+
+    fn next_limit(&mut self, cycle: &Cycle) -> usize {
+        let trigger = ASKED.get().expect("set before the first cycle");
+        if cycle.request == 0 {
+            assert_eq!(trigger.announce(2 * LIMIT), Announcement::Collect);
+        }
+        LIMIT + 2 * cycle.request
+    }
+}
+
+fn a_request_while_the_policy_is_asked_is_put_to_it_next() {
+    let policy: Box<dyn Policy> = Box::new(Announces);
+    let trigger = Trigger::new(heap(), Measure::LiveBytes, policy).expect("memory");
+    assert!(ASKED.set(trigger).is_ok(), "set once");
+    let trigger = ASKED.get().expect("it was set");
+    trigger.collected(NO_TIME);
+    assert!(trigger.poll(), "a collection is due for it: {trigger:?}");
+    let cause = trigger.report().cause.expect("it fired");
+    assert_eq!(cause.evidence, Evidence::Request, "{cause:?}");
+    trigger.collected(NO_TIME);
+    assert!(!trigger.poll(), "{trigger:?}");
+    assert_eq!(trigger.announce(2 * LIMIT), Announcement::Fits);
 }

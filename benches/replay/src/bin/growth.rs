@@ -28,7 +28,7 @@ struct Arguments {
     #[arg(long, default_value_t = Work::FULL.deliveries)]
     deliveries: usize,
     /// Folder for the plots.
-    #[arg(long, default_value = "docs")]
+    #[arg(long, default_value = "target/policies")]
     out: PathBuf,
 }
 

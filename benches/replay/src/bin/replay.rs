@@ -19,7 +19,7 @@ struct Arguments {
     #[arg(long, default_value_t = workload::DELIVERIES)]
     deliveries: usize,
     /// Folder for the plots.
-    #[arg(long, default_value = "docs")]
+    #[arg(long, default_value = "target/policies")]
     out: PathBuf,
 }
 
