@@ -40,12 +40,14 @@ fn the_hard_limit_holds_while_threads_reserve_and_widen() {
 /// all that was left. The first takes blocks that are within what it may hold back, without leave.
 #[test]
 fn the_hard_limit_holds_while_pending_bytes_are_published() {
+    // A sixteenth of what is left at first is the threshold.
+    const LIMIT: usize = 60;
     explore(2, || {
         let pair = Pair::under(4);
         // Set before there are threads, which would otherwise get a share of what is left only.
         let owner = pair.owner(0);
         owner.count(Allocate, 3);
-        pair.ledger.set_hard_limit(10).unwrap();
+        pair.ledger.set_hard_limit(LIMIT).unwrap();
         let batches = spawn(&pair, |pair| {
             let owner = Owner::resume(&pair.ledger, &pair.shards[0]);
             owner.flush();
@@ -59,14 +61,17 @@ fn the_hard_limit_holds_while_pending_bytes_are_published() {
         let reserves = spawn(&pair, |pair| {
             let shard = &pair.shards[1];
             let _room = pair.ledger.admit(shard, 1);
-            if let Admission::Reserved(reserved) = pair.ledger.admit_exact(6) {
-                publish(&pair.ledger, shard, Allocate, 6);
+            if let Admission::Reserved(reserved) = pair.ledger.admit_exact(LIMIT - 3) {
+                publish(&pair.ledger, shard, Allocate, LIMIT - 3);
                 pair.ledger.release_reserved(reserved);
             }
         });
         join([batches, reserves]);
         let live: isize = pair.shards.iter().map(|shard| shard.net().bytes).sum();
-        assert!(live <= 10, "{live} bytes are live under a limit of 10");
+        assert!(
+            live <= LIMIT as isize,
+            "{live} bytes are live under a limit of {LIMIT}"
+        );
     });
 }
 
