@@ -42,9 +42,10 @@
 //! is ordered after it there and sees what it has raised. Whoever sees the sum exceeded takes back what it did (models:
 //! `the_hard_limit_holds_while_threads_reserve_and_widen`, `the_hard_limit_holds_while_pending_bytes_are_published`).
 //!
-//! Setting a limit writes it and looks at both then; a publish and a wider bound read the limit after they have raised
-//! theirs. So either the limit is set with that in the sum, or they see it (model:
-//! `a_limit_that_is_set_reckons_with_whoever_widens_meanwhile`).
+//! Setting a limit writes it and looks at both then; who widens the bound reads the limit after. So either the limit is
+//! set with that in the sum, or the thread sees it (model: `a_limit_that_is_set_reckons_with_whoever_widens_meanwhile`). A
+//! thread that was in the middle of a publish when there was no limit yet looks at the sum when it looks next; until then it
+//! may hold back a threshold that the limit has not reckoned with.
 
 use std::error::Error;
 use std::fmt;

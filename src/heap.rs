@@ -76,7 +76,7 @@ impl Heap {
     /// # Accuracy
     ///
     /// Exact live bytes never exceed the limit, on any number of threads, except by allocations that were under way when
-    /// it was set. A request of `n` bytes is refused no earlier than when `live bytes + n + 2 × error bound` exceeds
+    /// it was set, and by up to a threshold for each thread that was just then publishing. A request of `n` bytes is refused no earlier than when `live bytes + n + 2 × error bound` exceeds
     /// the limit, with the [`error_bound`](Self::error_bound) of that moment; near the limit the threads that run
     /// come down with their thresholds, so that bound shrinks. In exact mode it is met to the byte.
     ///

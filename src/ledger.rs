@@ -146,14 +146,7 @@ impl Ledger {
         }
         let (due, left) = self.due(shard, bytes, threshold);
         make_room(Room::around(left, threshold));
-        let attention = self.publish_due(shard, due);
-        // A hard limit that was set meanwhile may not have reckoned with what is published.
-        if self.terms.hard_limit() == usize::MAX {
-            return attention;
-        }
-        let (room, later) = self.settle_anew(shard, 0);
-        make_room(room);
-        attention.or(later)
+        self.publish_due(shard, due)
     }
 
     /// Does the same under a threshold that is another than before, or may have to be for the hard limit's sake.

@@ -98,10 +98,6 @@ pub(crate) fn look(operation: Operation, bytes: usize) {
         let room = Room::around(0, shard.threshold());
         LOCAL.with(|local| local.room.set(room));
         ACCOUNT.attend(ACCOUNT.ledger.publish_large(shard));
-        // A limit that was set meanwhile may not have reckoned with what was published.
-        if is_limited() {
-            settle(shard, 0);
-        }
     } else {
         settle(shard, bytes);
     }

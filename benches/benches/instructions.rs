@@ -95,9 +95,9 @@ fn main() -> anyhow::Result<()> {
         let bare = cost(SYSTEM, operation, form)?;
         let mut row = vec![name.to_owned(), format!("{bare:.1}")];
         for (way, program) in COUNTING {
+            let added = cost(program, operation, form)? - bare;
             // No minus before a zero.
-            let added = cost(program, operation, form)? - bare + 0.0;
-            row.push(format!("{added:.1}"));
+            row.push(format!("{:.1}", (added * 10.0).round() / 10.0 + 0.0));
             if way == "batched" && operation == Operation::Pair && added > BAR {
                 over.push(format!("{name}: {added:.1}"));
             }

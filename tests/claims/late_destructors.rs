@@ -282,7 +282,8 @@ unsafe extern "C" fn ask_in_vain(_: *mut c_void) {
     let huge = Layout::from_size_align(isize::MAX as usize - 64, 8).expect("within the range");
     for _ in 0..8 {
         // SAFETY: the size is not zero.
-        assert!(unsafe { alloc(huge) }.is_null(), "more than there is");
+        let block = black_box(unsafe { alloc(huge) });
+        assert!(block.is_null(), "more than there is");
         // The numbers by which a request did not fit must not add up to room.
         drop(Block::new(100));
     }
