@@ -67,6 +67,19 @@ impl Account {
         self.attend(self.ledger.publish_shared(&self.outside, operation, bytes));
     }
 
+    /// Counts an operation of a thread that has no shard, for which as much was `reserved`.
+    pub(crate) fn count_reserved_outside(
+        &self,
+        operation: Operation,
+        bytes: usize,
+        reserved: usize,
+    ) {
+        let ledger = &self.ledger;
+        let attention = ledger.publish_shared(&self.outside, operation, bytes);
+        ledger.release_reserved(reserved);
+        self.attend(attention);
+    }
+
     /// Returns whether anything was ever counted here.
     pub(crate) fn has_counted(&self) -> bool {
         self.seats.used().next().is_some() || self.outside.publishes() != 0

@@ -294,3 +294,22 @@ impl<M: Mode> Default for Counter<M> {
         Self::with_mode()
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(loom)))]
+mod tests {
+    use super::Counter;
+
+    #[test]
+    fn a_thread_that_counts_remembers_its_place_and_one_that_reads_does_not() {
+        let counter = Counter::new();
+        assert!(counter.tag.recall().is_none());
+        counter.add(1);
+        assert_eq!(counter.thread_totals().allocations, 1);
+        assert!(
+            counter.tag.recall().is_none(),
+            "its first operation finds it a place"
+        );
+        counter.add(1);
+        assert!(counter.tag.recall().is_some());
+    }
+}

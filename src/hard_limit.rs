@@ -32,8 +32,8 @@
 //!
 //! > a request of `n` bytes is never refused while live bytes + n + 2 × error bound ≤ hard limit.
 //!
-//! Threads that run come down with their thresholds; one that sleeps keeps what it had. In exact mode the error
-//! bound is zero and the limit is met to the byte.
+//! Threads that run come down with their thresholds; one that sleeps keeps what it had. What other threads are just asking
+//! for is in the bound too. In exact mode there is nothing else in it, and the limit is met to the byte.
 //!
 //! # Memory orderings
 //!
@@ -49,13 +49,14 @@
 
 use std::error::Error;
 use std::fmt;
+use std::hint;
 
 use crate::ledger::{Attention, Ledger};
 use crate::shard::Shard;
 
-/// How often a reservation is tried when the error bound widens under it; each further time takes another thread that
-/// starts, or comes to a higher threshold, in the same few nanoseconds.
-const ATTEMPTS: usize = 4;
+/// How often a reservation is tried. What another thread is being given goes from the bound to the total, and is in both for
+/// a few instructions; and the total may rise between a look at it and a widening of the bound.
+const ATTEMPTS: usize = 16;
 
 /// The share of what is left below the limit that one thread may hold back: small enough that sixteen threads can look
 /// at the same moment and leave something for the next.
@@ -104,7 +105,7 @@ impl Ledger {
     /// Sets the hard limit, `usize::MAX` for none.
     pub(crate) fn set_hard_limit(&self, bytes: usize) -> Result<(), HardLimitError> {
         // One at a time, so that what a limit gives way to again is one that was set.
-        let _changing = self.changing.lock();
+        let _setting = self.setting.lock();
         // One that is too low is never in force: others would be refused.
         self.is_above_live(bytes)?;
         let before = self.terms.swap_hard_limit(bytes);
@@ -116,16 +117,16 @@ impl Ledger {
 
     /// Takes the hard limit away.
     pub(crate) fn clear_hard_limit(&self) {
-        let _changing = self.changing.lock();
+        let _setting = self.setting.lock();
         self.terms.swap_hard_limit(usize::MAX);
     }
 
     fn is_above_live(&self, requested: usize) -> Result<(), HardLimitError> {
-        let least = self.most_live();
-        if least > requested {
-            return Err(HardLimitError::BelowLive { requested, least });
+        let least = (0..ATTEMPTS).map(|_| self.most_live()).min();
+        match least {
+            Some(least) if least > requested => Err(HardLimitError::BelowLive { requested, least }),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Returns what can be live at the most.
@@ -195,20 +196,19 @@ impl Ledger {
 
     fn reserve(&self, bytes: usize) -> bool {
         let limit = self.terms.hard_limit();
-        for _ in 0..ATTEMPTS {
+        (0..ATTEMPTS).any(|_| {
             let live = self.published.latest_live_bytes();
-            let Some(most) = limit.checked_sub(live).and_then(|it| it.checked_sub(bytes)) else {
-                return false;
-            };
-            if !self.terms.widen_bound_from(most, bytes) {
+            let most = limit.checked_sub(live).and_then(|it| it.checked_sub(bytes));
+            if !most.is_some_and(|most| self.terms.widen_bound_from(most, bytes)) {
+                hint::spin_loop();
                 return false;
             }
-            if self.most_live() <= limit {
-                return true;
+            let fits = self.most_live() <= limit;
+            if !fits {
+                self.terms.narrow_bound(bytes);
             }
-            self.terms.narrow_bound(bytes);
-        }
-        false
+            fits
+        })
     }
 
     /// Takes off what was reserved, for an operation that has failed or is published by now.

@@ -78,11 +78,17 @@ impl Heap {
     /// Exact live bytes never exceed the limit, on any number of threads, except by allocations that were under way when
     /// it was set, and by up to a threshold for each thread that was just then publishing. A request of `n` bytes is refused no earlier than when `live bytes + n + 2 × error bound` exceeds
     /// the limit, with the [`error_bound`](Self::error_bound) of that moment; near the limit the threads that run
-    /// come down with their thresholds, so that bound shrinks. In exact mode it is met to the byte.
+    /// come down with their thresholds, so that bound shrinks. In exact mode nothing is in it but what other threads are just
+    /// asking for, and the limit is met to the byte.
     ///
     /// # Cost
     ///
-    /// In batches: nothing on the fast path. A thread that has used up its room publishes before it allocates.
+    /// In batches: nothing on the fast path. A thread that has used up its room asks for leave before it allocates.
+    ///
+    /// # Fork
+    ///
+    /// In a child that was forked while another thread was in this call, it may wait for ever. What other threads were just asking
+    /// for stays in the child's [`error_bound`](Self::error_bound), and away from what its limit leaves.
     ///
     /// # Errors
     ///

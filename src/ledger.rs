@@ -74,8 +74,10 @@ pub(crate) struct Ledger {
     pub(crate) published: Published,
     pub(crate) terms: CachePadded<Terms>,
     watermarks: Registry<Watermark, WATERMARKS>,
-    /// Held while limits change: which watermarks there are, or the hard limit. Publishing threads never take it.
-    pub(crate) changing: Mutex<()>,
+    /// Held by triggers while they change which watermarks there are. Publishing threads never take it.
+    watching: Mutex<()>,
+    /// Held while the hard limit is set or taken away.
+    pub(crate) setting: Mutex<()>,
 }
 
 impl Ledger {
@@ -85,7 +87,8 @@ impl Ledger {
                 published: Published::new(),
                 terms: CachePadded::new(Terms::new()),
                 watermarks: Registry::new(),
-                changing: Mutex::new(()),
+                watching: Mutex::new(()),
+                setting: Mutex::new(()),
             }
         }
     }

@@ -39,12 +39,12 @@
 //! | [`Heap::totals`], while threads run | `live_bytes()` ≥ what was live throughout the call, and above that by at most what was freed during the call; a field never goes back |
 //! | [`Heap::thread_totals`] | exact: what the calling thread itself has done |
 //! | [`Heap::live_bytes`], [`Batched`] | `truth − error_bound()` ≤ `live_bytes()` ≤ `truth + error_bound()`, and never below zero |
-//! | [`Heap::error_bound`], [`Batched`] | for each thread, the threshold it is under less one byte; [16 KiB](Heap::threshold) unless set |
+//! | [`Heap::error_bound`], [`Batched`] | for each thread, the threshold it is under less one byte; [16 KiB](Heap::threshold) unless set. Under a hard limit, and in [`Exact`] too, what threads are just asking for comes on top |
 //! | [`Heap::live_bytes`], [`Exact`] | `== truth` after every operation that has returned; the bound is 0 |
 //! | [`Heap::peak_bytes`] | the highest *published* live bytes: ≥ every `live_bytes()` read before, and within the bound of the truth |
 //! | [`Scope::peak_bytes`] | as [`Heap::peak_bytes`], since the scope was opened |
 //! | [`Trigger`] on live bytes | never due while the exact figure is below its limit; due at the latest when a thread publishes with the exact figure at or above it, which is then above the limit by less than twice the bound and one block for each thread just publishing |
-//! | [`Heap::set_hard_limit`] | exact live bytes never exceed it, but by what was under way when it was set; a request is not refused while live bytes, request and twice the bound fit below it |
+//! | [`Heap::set_hard_limit`] | exact live bytes never exceed it, but by what was under way when it was set, and up to a threshold for each thread that was just publishing then; a request is not refused while live bytes, request and twice the bound fit below it |
 //!
 //! # What it costs
 //!

@@ -155,17 +155,9 @@ pub(crate) fn admit(exact: bool, operation: Operation, bytes: usize) -> Admissio
     if operation.takes_back() || !is_limited() {
         return Admission::Free;
     }
-    let (admission, attention) = LOCAL.with(|local| {
-        let batched = if exact {
-            local.enter_exact();
-            None
-        } else {
-            local.enter_batched()
-        };
-        match batched {
-            Some(shard) => ACCOUNT.ledger.admit_batched(shard, bytes),
-            None => (ACCOUNT.ledger.admit_exact(bytes), Attention::None),
-        }
+    let (admission, attention) = LOCAL.with(|local| match local.enter_mode(exact) {
+        Some(shard) if !exact => ACCOUNT.ledger.admit_batched(shard, bytes),
+        _ => (ACCOUNT.ledger.admit_exact(bytes), Attention::None),
     });
     ACCOUNT.attend(attention);
     admission
@@ -174,7 +166,7 @@ pub(crate) fn admit(exact: bool, operation: Operation, bytes: usize) -> Admissio
 /// Counts an operation for which as much was `reserved`.
 pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize, reserved: usize) {
     let ledger = &ACCOUNT.ledger;
-    LOCAL.with(|local| match local.owned() {
+    LOCAL.with(|local| match local.enter_mode(exact) {
         Some(shard) if exact => {
             let attention = ledger.publish_one(shard, operation, bytes);
             ledger.release_reserved(reserved);
@@ -188,8 +180,8 @@ pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize, re
             ACCOUNT.attend(attention);
         }
         None => {
-            local.count_outside(operation, bytes);
-            ledger.release_reserved(reserved);
+            local.room.set(Room::none());
+            ACCOUNT.count_reserved_outside(operation, bytes, reserved);
         }
     });
 }
@@ -197,7 +189,7 @@ pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize, re
 /// Takes back what was reserved for an operation that failed.
 pub(crate) fn cancel(exact: bool, reserved: usize) {
     ACCOUNT.ledger.release_reserved(reserved);
-    LOCAL.with(|local| match local.owned().filter(|_| !exact) {
+    LOCAL.with(|local| match local.enter_mode(exact).filter(|_| !exact) {
         Some(shard) => settle(shard, 0),
         None => local.room.set(Room::none()),
     });
@@ -227,6 +219,15 @@ impl Local {
             self.adopt((Room::none(), ACCOUNT.ledger.tighten(shard)));
         }
         Some(shard)
+    }
+
+    /// Returns the thread's shard, counting in the mode that an operation is of.
+    fn enter_mode(&self, exact: bool) -> Option<&'static Shard> {
+        if exact {
+            self.enter_exact()
+        } else {
+            self.enter_batched()
+        }
     }
 
     fn count_outside(&self, operation: Operation, bytes: usize) {

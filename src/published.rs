@@ -283,6 +283,15 @@ mod tests {
     }
 
     #[test]
+    fn the_latest_live_bytes_are_those_that_were_added_last() {
+        let published = Published::new();
+        for (operation, live) in [(Operation::Allocate, 60), (Operation::Deallocate, 0)] {
+            published.add(Net::of(operation, 60), || 0);
+            assert_eq!(published.latest_live_bytes(), live);
+        }
+    }
+
+    #[test]
     fn blocks_may_be_off_by_twice_as_many_as_bytes() {
         for (bytes, blocks) in [(0, 0), (7, 14), (usize::MAX, usize::MAX)] {
             assert_eq!(blocks_bound(bytes), blocks, "off by {bytes} bytes");

@@ -42,8 +42,8 @@ macro_rules! reading_methods {
             /// # Accuracy
             ///
             /// Live bytes are within the bound of the moment at which they are read; but bound and live bytes are
-            /// read one after the other, and the bound moves when threads come, go, or change between
-            /// thresholds or modes. A thread that goes, or comes under a lower threshold, publishes what it held
+            /// read one after the other, and the bound moves when threads come, go, change between
+            /// thresholds or modes, or ask for something under a hard limit. A thread that goes, or comes under a lower threshold, publishes what it held
             /// back and *then* narrows the bound: so a bound read after the live bytes can be too small for them.
             /// A thread that comes, or comes under a higher threshold, widens the bound and *then* holds
             /// back: so a bound read before can be too small as well.

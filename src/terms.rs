@@ -1,4 +1,5 @@
-//! The terms under which shards publish: a cache line that every look reads and hardly anything writes.
+//! The terms under which shards publish: a cache line that every look reads and hardly anything writes, but requests under a
+//! hard limit.
 //!
 //! # The error bound
 //!

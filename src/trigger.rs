@@ -303,16 +303,7 @@ impl<'a, P: Policy> Trigger<'a, P> {
 
         let mut history = self.history();
         history.end(&cycle, limit, growth_steps, now);
-        self.arm(limit, history.allocated);
-        // Announced while the policy was asked, which has not reckoned with it.
-        let needed = after.saturating_add(history.requested());
-        if let Some(armed) = self
-            .mark
-            .armed()
-            .filter(|_| history.requested() != 0 && needed >= limit)
-        {
-            self.mark.reach(armed, needed, Evidence::Request);
-        }
+        self.arm_again(&mut history, limit);
         #[cfg(feature = "tracing")]
         {
             drop((history, policy));

@@ -115,7 +115,7 @@ impl Ledger {
 
     /// Sets the marks to the lowest limits in force.
     pub(crate) fn refresh_marks(&self) {
-        let _changing = self.changing.lock();
+        let _watching = self.watching.lock();
         let mut lowest = [usize::MAX; 2];
         let (mut blocks, mut traffic) = (false, false);
         for armed in self.watermarks.used().filter_map(Watermark::armed) {

@@ -60,12 +60,12 @@ impl History {
         true
     }
 
-    /// Returns the largest request that no policy has been asked for yet, 0 for none.
-    pub(super) fn requested(&self) -> usize {
-        self.request
+    /// Returns the largest request that no policy has been asked for yet, 0 for none, and forgets it.
+    pub(super) fn take_request(&mut self) -> usize {
+        mem::take(&mut self.request)
     }
 
-    /// Takes back a request that a policy was asked for and has not answered.
+    /// Takes back a request that no policy has answered.
     pub(super) fn ask_again(&mut self, request: usize) {
         self.request = self.request.max(request);
     }
@@ -89,7 +89,7 @@ impl History {
         };
         Cycle::new(before, after)
             .with_allocated(allocated.wrapping_sub(self.allocated))
-            .with_request(mem::take(&mut self.request))
+            .with_request(self.take_request())
             .with_pause(pause)
             .with_mutator(mutator)
     }

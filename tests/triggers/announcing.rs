@@ -15,6 +15,7 @@ claims![
     a_request_that_fits_takes_none,
     a_request_during_a_collection_is_taken_into_account_by_it,
     a_request_while_the_policy_is_asked_is_put_to_it_next,
+    a_request_that_has_come_to_fit_is_not_put_to_the_policy,
 ];
 
 /// Does what a runtime does before a large request; returns the answer in the end.
@@ -110,4 +111,34 @@ fn a_request_while_the_policy_is_asked_is_put_to_it_next() {
     trigger.collected(NO_TIME);
     assert!(!trigger.poll(), "{trigger:?}");
     assert_eq!(trigger.announce(2 * LIMIT), Announcement::Fits);
+}
+
+static GROWS: OnceLock<Trigger<'static>> = OnceLock::new();
+
+/// Is asked for a request while it makes room for it of its own accord; each cycle must come without one.
+struct Doubles(usize);
+
+impl Policy for Doubles {
+    fn initial_limit(&self) -> usize {
+        self.0
+    }
+
+    fn next_limit(&mut self, cycle: &Cycle) -> usize {
+        assert_eq!(cycle.request, 0, "served without us");
+        let trigger = GROWS.get().expect("set before the first cycle");
+        assert_eq!(trigger.announce(self.0), Announcement::Collect);
+        self.0 *= 4;
+        self.0
+    }
+}
+
+fn a_request_that_has_come_to_fit_is_not_put_to_the_policy() {
+    let policy: Box<dyn Policy> = Box::new(Doubles(LIMIT));
+    let trigger = Trigger::new(heap(), Measure::LiveBytes, policy).expect("memory");
+    assert!(GROWS.set(trigger).is_ok(), "set once");
+    let trigger = GROWS.get().expect("it was set");
+    for _ in 0..2 {
+        trigger.collected(NO_TIME);
+        assert!(!trigger.poll(), "it fits: {trigger:?}");
+    }
 }
