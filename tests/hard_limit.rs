@@ -296,6 +296,15 @@ fn a_limit_below_what_may_be_live_is_an_error_and_changes_nothing() {
             "{refused:?}"
         );
         assert_eq!(heap().hard_limit(), None);
+        let Err(HardLimitError::BelowLive { least, .. }) = refused else {
+            unreachable!("as above");
+        };
+        let text =
+            format!("a hard limit of 524288 bytes is below the {least} that may be live already");
+        assert_eq!(refused.map_err(|error| error.to_string()), Err(text));
+        heap()
+            .set_hard_limit(least)
+            .expect("the least that can be set");
         heap().set_hard_limit(8 << 20).expect("above what is live");
         assert!(heap().set_hard_limit(0).is_err());
         assert_eq!(

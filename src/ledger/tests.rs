@@ -326,3 +326,27 @@ fn a_reservation_of_any_size_that_is_given_back_leaves_what_was_pending() {
         assert_eq!(ledger.published.live_bytes(), live, "after {bytes} bytes");
     }
 }
+
+#[test]
+fn what_stays_below_the_threshold_needs_no_leave_and_the_rest_reserves_all_that_it_publishes() {
+    let (ledger, shard) = under_64();
+    ledger
+        .set_hard_limit(1 << 20)
+        .expect("above what may be live");
+    shard.count(Operation::Allocate, 200);
+    assert_eq!(ledger.publish(&shard), Attention::None);
+    shard.count(Operation::Allocate, 50);
+    for (bytes, admission) in [
+        (13, Admission::Free),
+        (14, Admission::Reserved(64)),
+        (1_000, Admission::Reserved(1_050)),
+    ] {
+        let answer = ledger.admit_batched(&shard, bytes);
+        assert_eq!(answer, (admission, Attention::None), "{bytes} bytes");
+        if let Admission::Reserved(reserved) = admission {
+            assert_eq!(ledger.terms.error_bound(), 63 + reserved);
+            ledger.release_reserved(reserved);
+        }
+        assert_eq!(ledger.published.live_bytes(), 200, "{bytes} bytes");
+    }
+}
