@@ -267,12 +267,13 @@ fn a_request_below_the_limit_that_the_inner_allocator_refuses_leaves_no_trace() 
             heap()
                 .set_hard_limit(usize::MAX - 1)
                 .expect("above what is live");
-            let before = heap().totals();
+            let (before, held_back) = (heap().totals(), heap().error_bound());
             for _ in 0..2 {
                 let huge = allocate(allocator, isize::MAX as usize - 64);
                 assert_eq!(huge, None, "more than there is");
             }
             assert_eq!(heap().totals(), before, "nothing is counted");
+            assert_eq!(heap().error_bound(), held_back, "nor held back");
             heap().flush();
             let (published, bound) = (heap().live_bytes(), heap().error_bound());
             assert!(
