@@ -7,7 +7,7 @@
 use crossbeam_utils::CachePadded;
 
 use crate::identity;
-use crate::ledger::Ledger;
+use crate::ledger::{Attention, Ledger};
 use crate::operation::Operation;
 use crate::registry::Registry;
 use crate::room::Room;
@@ -63,21 +63,14 @@ impl Account {
 
     /// Counts an operation of a thread that has no shard: it is just claiming one, or it
     /// has handed it back already.
-    pub(crate) fn count_outside(&self, operation: Operation, bytes: usize) {
-        self.attend(self.ledger.publish_shared(&self.outside, operation, bytes));
+    pub(crate) fn publish_outside(&self, operation: Operation, bytes: usize) -> Attention {
+        self.ledger.publish_shared(&self.outside, operation, bytes)
     }
 
-    /// Counts an operation of a thread that has no shard, for which as much was `reserved`.
-    pub(crate) fn count_reserved_outside(
-        &self,
-        operation: Operation,
-        bytes: usize,
-        reserved: usize,
-    ) {
-        let ledger = &self.ledger;
-        let attention = ledger.publish_shared(&self.outside, operation, bytes);
-        ledger.release_reserved(reserved);
-        self.attend(attention);
+    /// Does the same, and decides about limits that it came near.
+    #[cfg(loom)]
+    pub(crate) fn count_outside(&self, operation: Operation, bytes: usize) {
+        self.attend(self.publish_outside(operation, bytes));
     }
 
     /// Returns whether anything was ever counted here.

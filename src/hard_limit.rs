@@ -161,6 +161,8 @@ impl Ledger {
     }
 
     /// Returns whether nothing that threads may hold back goes past the limit.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn is_within_limit(&self) -> bool {
         let limit = self.terms.hard_limit();
         limit == usize::MAX || self.most_live() <= limit
@@ -194,6 +196,8 @@ impl Ledger {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn reserve(&self, bytes: usize) -> bool {
         let limit = self.terms.hard_limit();
         (0..ATTEMPTS).any(|_| {

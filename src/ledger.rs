@@ -143,7 +143,7 @@ impl Ledger {
     ) -> Attention {
         let threshold = shard.threshold();
         if threshold != self.terms.threshold() || self.terms.hard_limit() != usize::MAX {
-            let (room, attention) = self.settle_anew(shard, bytes);
+            let (room, attention) = self.settle_anew(shard, Some(bytes));
             make_room(room);
             return attention;
         }
@@ -152,11 +152,23 @@ impl Ledger {
         self.publish_due(shard, due)
     }
 
-    /// Does the same under a threshold that is another than before, or may have to be for the hard limit's sake.
+    /// Brings a shard under the present threshold, which may be another than before, or may have to be for the hard limit's
+    /// sake, and publishes what is due after an operation of `bytes`; `None` for all that is pending.
     #[cold]
     #[inline(never)]
-    fn settle_anew(&self, shard: &Shard, bytes: usize) -> (Room, Attention) {
-        self.come_under(shard, |threshold| self.due(shard, bytes, threshold))
+    fn settle_anew(&self, shard: &Shard, bytes: Option<usize>) -> (Room, Attention) {
+        let before = shard.threshold();
+        let threshold = self.widen_to(self.terms.threshold(), before);
+        let (due, left) = match bytes {
+            Some(bytes) => self.due(shard, bytes, threshold),
+            None => (shard.net() - shard.published(), 0),
+        };
+        let attention = self.publish_due(shard, due);
+        self.narrow_to(shard, threshold, before);
+        if self.is_within_limit() {
+            return (Room::around(left, threshold), attention);
+        }
+        (Room::around(0, 1), attention.or(self.tighten(shard)))
     }
 
     /// Returns what of a shard's pending bytes and blocks is to be published when an operation of `bytes` has looked,
@@ -185,22 +197,7 @@ impl Ledger {
 
     /// Publishes what is pending, and makes room under the present threshold.
     pub(crate) fn flush(&self, shard: &Shard) -> (Room, Attention) {
-        self.come_under(shard, |_| (shard.net() - shard.published(), 0))
-    }
-
-    /// Brings a shard under the present threshold, having published what `due` says of it; `due` says as well what is
-    /// left pending.
-    #[inline]
-    fn come_under(&self, shard: &Shard, due: impl Fn(usize) -> (Net, isize)) -> (Room, Attention) {
-        let before = shard.threshold();
-        let threshold = self.widen_to(self.terms.threshold(), before);
-        let (due, left) = due(threshold);
-        let attention = self.publish_due(shard, due);
-        self.narrow_to(shard, threshold, before);
-        if self.is_within_limit() {
-            return (Room::around(left, threshold), attention);
-        }
-        (Room::around(0, 1), attention.or(self.tighten(shard)))
+        self.settle_anew(shard, None)
     }
 
     /// Publishes what is pending, and takes the shard off the bound: under a threshold of one it holds
@@ -230,6 +227,7 @@ impl Ledger {
     }
 
     /// Publishes everything pending.
+    #[inline(never)]
     pub(crate) fn publish(&self, shard: &Shard) -> Attention {
         self.publish_due(shard, shard.net() - shard.published())
     }

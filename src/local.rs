@@ -119,7 +119,7 @@ fn look_first(operation: Operation, bytes: usize) {
             shard.count(operation, bytes);
             settle(shard, bytes);
         }
-        None => local.count_outside(operation, bytes),
+        None => ACCOUNT.attend(local.publish_outside(operation, bytes)),
     });
 }
 
@@ -138,10 +138,17 @@ pub(crate) fn count_exact(operation: Operation, bytes: usize) {
 #[cold]
 #[inline(never)]
 fn first_exact(operation: Operation, bytes: usize) {
+    ACCOUNT.attend(publish_exactly(operation, bytes));
+}
+
+/// Counts an operation and publishes it, on the thread's shard if it has one.
+#[cold]
+#[inline(never)]
+fn publish_exactly(operation: Operation, bytes: usize) -> Attention {
     LOCAL.with(|local| match local.enter_exact() {
-        Some(shard) => ACCOUNT.attend(ACCOUNT.ledger.publish_one(shard, operation, bytes)),
-        None => local.count_outside(operation, bytes),
-    });
+        Some(shard) => ACCOUNT.ledger.publish_one(shard, operation, bytes),
+        None => local.publish_outside(operation, bytes),
+    })
 }
 
 /// Returns whether there is a hard limit.
@@ -166,24 +173,21 @@ pub(crate) fn admit(exact: bool, operation: Operation, bytes: usize) -> Admissio
 /// Counts an operation for which as much was `reserved`.
 pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize, reserved: usize) {
     let ledger = &ACCOUNT.ledger;
-    LOCAL.with(|local| match local.enter_mode(exact) {
-        Some(shard) if exact => {
-            let attention = ledger.publish_one(shard, operation, bytes);
-            ledger.release_reserved(reserved);
-            ACCOUNT.attend(attention);
-        }
+    let batched = LOCAL
+        .with(|local| local.enter_mode(exact))
+        .filter(|_| !exact);
+    let attention = match batched {
         Some(shard) => {
             shard.count(operation, bytes);
-            let attention = ledger.publish(shard);
-            ledger.release_reserved(reserved);
-            settle(shard, 0);
-            ACCOUNT.attend(attention);
+            ledger.publish(shard)
         }
-        None => {
-            local.room.set(Room::none());
-            ACCOUNT.count_reserved_outside(operation, bytes, reserved);
-        }
-    });
+        None => publish_exactly(operation, bytes),
+    };
+    ledger.release_reserved(reserved);
+    if let Some(shard) = batched {
+        settle(shard, 0);
+    }
+    ACCOUNT.attend(attention);
 }
 
 /// Takes back what was reserved for an operation that failed.
@@ -222,6 +226,8 @@ impl Local {
     }
 
     /// Returns the thread's shard, counting in the mode that an operation is of.
+    #[cold]
+    #[inline(never)]
     fn enter_mode(&self, exact: bool) -> Option<&'static Shard> {
         if exact {
             self.enter_exact()
@@ -230,10 +236,10 @@ impl Local {
         }
     }
 
-    fn count_outside(&self, operation: Operation, bytes: usize) {
+    fn publish_outside(&self, operation: Operation, bytes: usize) -> Attention {
         // What did not fit was taken off all the same, and must not run out of numbers.
         self.room.set(Room::none());
-        ACCOUNT.count_outside(operation, bytes);
+        ACCOUNT.publish_outside(operation, bytes)
     }
 
     /// Returns the thread's shard; a new thread claims one, under `threshold`.
