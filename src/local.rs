@@ -81,6 +81,8 @@ pub(crate) fn count(operation: Operation, bytes: usize) {
 }
 
 /// Makes the next operation look: room that an operation did not fit into is not to be used again.
+#[cold]
+#[inline(never)]
 pub(crate) fn close_room() {
     LOCAL.with(|local| local.room.set(Room::none()));
 }
@@ -162,10 +164,10 @@ pub(crate) fn admit(exact: bool, operation: Operation, bytes: usize) -> Admissio
     if operation.takes_back() || !is_limited() {
         return Admission::Free;
     }
-    let (admission, attention) = LOCAL.with(|local| match local.enter_mode(exact) {
+    let (admission, attention) = match LOCAL.with(|local| local.enter_mode(exact)) {
         Some(shard) if !exact => ACCOUNT.ledger.admit_batched(shard, bytes),
         _ => (ACCOUNT.ledger.admit_exact(bytes), Attention::None),
-    });
+    };
     ACCOUNT.attend(attention);
     admission
 }
@@ -193,10 +195,11 @@ pub(crate) fn count_reserved(exact: bool, operation: Operation, bytes: usize, re
 /// Takes back what was reserved for an operation that failed.
 pub(crate) fn cancel(exact: bool, reserved: usize) {
     ACCOUNT.ledger.release_reserved(reserved);
-    LOCAL.with(|local| match local.enter_mode(exact).filter(|_| !exact) {
+    let shard = LOCAL.with(|local| local.enter_mode(exact));
+    match shard.filter(|_| !exact) {
         Some(shard) => settle(shard, 0),
-        None => local.room.set(Room::none()),
-    });
+        None => close_room(),
+    }
 }
 
 impl Local {
